@@ -31,7 +31,6 @@ STARTS_PROGRAMS = (
     "tests/execution/test_driver.py",
     "tests/execution/test_lost_drivers.py",
     "tests/execution/test_lost_executors.py",
-    "tests/execution/test_spark_start.py",
     "tests/k8s/",
     "tests/oracle/",
     "tests/report/test_in_a_browser.py",

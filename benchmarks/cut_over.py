@@ -30,8 +30,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -73,6 +74,9 @@ with finished subtasks keeps its parallelism. So every job begins with this para
 
 TIMEOUT_SECONDS = 3600
 LOOK_SECONDS = 5.0
+FETCH_SECONDS = 1.5
+"""Longer than the interval at which the session cluster fetches metrics, which is 1 second."""
+
 OPTIONS = {
     "state.backend.type": "rocksdb",
     "state.backend.incremental": "true",
@@ -93,11 +97,13 @@ class Bulk:
     shapes: tuple[tuple[int, int], tuple[int, int]]
     shape: int = 0
     job_id: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of Flink beside `OPTIONS`."""
 
     @property
     def jar(self) -> RunJar:
         places = {"state.checkpoints.dir": as_uri(join(self.home, "checkpoints"))}
-        return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places})
+        return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places, **self.options})
 
     def begin(self) -> float:
         """Start the job without state, with a subtask for each split; return the time at which all of it runs."""
@@ -126,19 +132,38 @@ class Bulk:
             return (line := flink.line(self.job_id)) is not None and line.runs
 
     def changed(self) -> int:
-        """Return the number of keys that the job has written since its start."""
+        """Return the number of keys that the job has written since its start, as of this call.
+
+        Flink fetches metrics when somebody asks for them, and answers with those that it fetched before
+        (`MetricFetcherImpl`). So the second answer has the values of the first question.
+        """
+        self._counted()
+        time.sleep(FETCH_SECONDS)
+        return self._counted()
+
+    def _counted(self) -> int:
         vertices = httpx.get(f"{self.cluster.address}/jobs/{self.job_id}").json()["vertices"]
         return int(sum(vertex["metrics"]["read-records"] for vertex in vertices if "Process" in vertex["name"]))
+
+    def remove_older(self) -> None:
+        """Remove results and checkpoints that the job no longer needs, because it has a checkpoint of its own."""
+        if is_s3(self.home):
+            return
+        for directory in (*Path(self.home, "checkpoints").iterdir(), *Path(self.home).glob("*-[0-9]*")):
+            if directory.name != self.job_id:
+                rmtree(directory)
 
     @property
     def other(self) -> tuple[int, int]:
         return self.shapes[1 - self.shape]
 
     def keys_a_second(self, seconds: float) -> float:
-        """Return the keys that the job writes in a second, by its metrics, which Flink fetches every second."""
-        before, begun = self.changed(), time.monotonic()
+        """Return the number of keys that the job writes per second, measured for this many seconds."""
+        begun = time.monotonic()
+        before = self.changed()
         time.sleep(seconds)
-        return (self.changed() - before) / (time.monotonic() - begun)
+        ended = time.monotonic()
+        return (self.changed() - before) / (ended - begun)
 
 
 def main() -> None:
@@ -228,6 +253,7 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
 def restart(bulk: Bulk, *, turned: bool = False) -> float:
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
+        bulk.remove_older()
         begun = time.monotonic()
         cancel(flink, bulk.job_id)
     return bulk.start(newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}")), turned=turned) - begun
@@ -341,17 +367,24 @@ def _watched(bulk: Bulk) -> Iterator[list[float]]:
         thread.join()
 
 
-def savepoint(bulk: Bulk, name: str) -> float:
-    trigger, target, begun = uuid4().hex, join(bulk.home, name), time.monotonic()
+def taken_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
+    """Have the job write a savepoint, and return its directory."""
+    trigger = uuid4().hex
     with bulk.cluster.open() as flink:
         directory = as_uri(join(bulk.home, "savepoints"))
-        flink.trigger_savepoint(bulk.job_id, trigger, directory, StopMode.STOP, SavepointFormat.NATIVE)
+        flink.trigger_savepoint(bulk.job_id, trigger, directory, mode, kind)
         while (taken := flink.savepoint(bulk.job_id, trigger)) is None or taken.location is None:
             time.sleep(0.1)
+    return normalise(taken.location)
+
+
+def savepoint(bulk: Bulk, name: str) -> float:
+    target, begun = join(bulk.home, name), time.monotonic()
+    source = taken_savepoint(bulk, StopMode.STOP, SavepointFormat.NATIVE)
     parallelism, maximum = bulk.other
     shape = ["--parallelism", str(parallelism)]
     shape += [] if bulk.refers else ["--max-parallelism", str(maximum)]
-    command = [RESCALE, "run", normalise(taken.location), "--target", target, *shape]
+    command = [RESCALE, "run", source, "--target", target, *shape]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return bulk.start(target, turned=True) - begun
 

@@ -4,8 +4,9 @@
 
 A job of real Flink keeps its state in RocksDB at parallelism 4 and max parallelism 128. Between its checkpoints it
 changes a known number of keys; `rescale follow` takes each checkpoint to parallelism 6 and max parallelism 1000. The
-first table has a line for each round: its time, starts not included, beside that of the first full run (the base), rows
-written ÷ rows changed, bytes written ÷ bytes changed, and the rate at which changed files were read.
+first table has a line for each round: its time, starts not included, that which `rescale diff --by-file` estimates
+beside it, and beside both that of the first full run (the base); rows written ÷ rows changed, bytes written ÷ bytes
+changed, bytes and entries of the files that were read, and the rate at which they were read.
 
 The second table has the time from the end of the old job to all tasks of the new one running. The parts are the
 command that makes the last result, starts included, and Flink's restore, both seen at the end of the same job: a plain
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +33,9 @@ from tabulate import tabulate
 
 import tests_path  # noqa: F401
 from oracle.harness import Flink, Job
-from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.insight.file_changes import FileChanges, file_changes
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.opening import open_snapshot
 from restores import JVM, KEY_BYTES, MAXIMUM, OTHER_MAXIMUM, OWN_MEMORY, restore_seconds
 
 RESCALE = str(Path(sys.executable).with_name("rescale"))
@@ -40,7 +44,9 @@ SHAPE = ("--parallelism", str(OTHER_PARALLELISM), "--max-parallelism", str(OTHER
 LAST_PER_CENT = 0.1
 VALUE_SIZE = 1000
 INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
-RETAINED = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
+RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
+"""The estimates compare checkpoints after the rounds were made."""
+
 TIMEOUT_SECONDS = 1800
 
 
@@ -69,12 +75,12 @@ def main() -> None:
                     changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
                     job = bulk(keys, changed)
                     followed = follow(flink, job, Path(folder), len(changed))
-                    made = round_rows(gigabytes, keys, changed, followed.rounds)
+                    made = round_rows(gigabytes, keys, changed, followed)
                     rounds += ((release, *row) for row in made)
                     stood = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
                     downtimes += ((release, *row) for row in stood)
-    round_headers = ("Flink", "GB", "changed", "seconds", "÷ base", "rows", "bytes", "read", "MB/s")
-    print(tabulate(rounds, round_headers, floatfmt=".2f"))
+    names = ("changed", "seconds", "estimate", "÷ base", "rows", "bytes", "read", "entries", "MB/s")
+    print(tabulate(rounds, ("Flink", "GB", *names), floatfmt=".2f"))
     print()
     print(
         tabulate(
@@ -139,23 +145,31 @@ def _following(job: Path, target: Path) -> Iterator[Iterator[str]]:
             process.terminate()
 
 
-def round_rows(
-    gigabytes: float, keys: int, changed: Sequence[int], rounds: Sequence[dict[str, Any]]
-) -> Iterator[Sequence[object]]:
+def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Followed) -> Iterator[Sequence[object]]:
+    rounds, estimates = followed.rounds, list(estimated(followed))
     base = rounds[0]["seconds"]
-    yield gigabytes, "base", base, 1.0
-    for count, made in zip(changed, rounds[1:], strict=False):
+    yield gigabytes, "base", base, estimates[0].run_seconds, 1.0
+    for count, made, estimate in zip(changed, rounds[1:], estimates, strict=False):
         seconds, read = made["seconds"], made["bytes_read"]
         yield (
             gigabytes,
             f"{100 * count / keys:.1f} %",
             seconds,
+            estimate.round_seconds,
             seconds / base,
             made["rows_came"] / count,
             made["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),
             f"{read / 1e6:.0f} MB",
+            f"{estimate.total('entries'):,}",
             read / 1e6 / seconds,
         )
+
+
+def estimated(followed: Followed) -> Iterator[FileChanges]:
+    """Yield what `rescale diff --by-file` says of each round but the base."""
+    places = [checkpoint_directory(str(followed.checkpoint.parent), made["checkpoint"]) for made in followed.rounds]
+    for earlier, later in pairwise(places):
+        yield file_changes(open_snapshot(earlier), open_snapshot(later))
 
 
 def downtime_rows(

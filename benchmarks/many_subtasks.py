@@ -28,7 +28,7 @@ from big_savepoint import write_savepoint
 from processes import cpu_seconds, peak_memory
 from rescale.demo.s3_server import s3_server
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
@@ -86,7 +86,7 @@ def main() -> None:
         if arguments.s3:
             look(steps, request)
         else:
-            tasks = ending.enter_context(process_tasks(PROCESSES)) if arguments.processes else Loop(PROCESSES)
+            tasks = ending.enter_context(process_tasks(PROCESSES)) if arguments.processes else InProcessTasks(PROCESSES)
             run(steps, request, tasks)
         peaks = peak_memory() if arguments.processes else {}
         steps.show(f"{arguments.subtasks} → {arguments.new_subtasks} subtasks", peaks)

@@ -43,16 +43,20 @@ def medians(costs: Iterable[Cost]) -> Cost:
 
 def cost_of_command(command: Sequence[str]) -> Cost:
     """Run a command that succeeds; return the time until its end, and the CPU until its last descendant has ended."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     cpu, start = cpu_seconds(), time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=usual_environment(), capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
     if done.returncode:
         sys.exit(done.stderr)
     while _lingers():
         time.sleep(0.05)
     return Cost(seconds, cpu_seconds() - cpu)
+
+
+def usual_environment() -> dict[str, str]:
+    """Return this process's environment, with which a command keeps its byte code, and Spark this machine's address."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**environment, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def cpu_seconds() -> float:

@@ -22,7 +22,7 @@ from tabulate import tabulate
 from big_savepoint import write_savepoint
 from processes import megabytes_in
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
@@ -65,7 +65,7 @@ def main() -> None:
 
 def measure(source: Path, result: Format) -> dict[str, Counter[str]]:
     """Return the CPU seconds of every stage, by step."""
-    tasks = Loop()
+    tasks = InProcessTasks()
     for turn in range(2):
         request = make_request(str(source), f"{source}-{turn}", ["6"], max_parallelism=["1000"], format=result)
         plan = prepare(request).plan

@@ -25,7 +25,7 @@ from tabulate import tabulate
 from big_savepoint import write_savepoint
 from rescale.execution.progress import Progress
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Sender, Shuffled, Weighed
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
@@ -40,7 +40,7 @@ Costs = dict[str, list[tuple[int, float]]]
 class MeasuredTasks:
     """A loop that records (bytes, CPU seconds) of every unit and of every partition, by step."""
 
-    loop: Loop
+    loop: InProcessTasks
     costs: Costs = field(default_factory=lambda: defaultdict(list))
     cores: int = 16
 
@@ -50,7 +50,7 @@ class MeasuredTasks:
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         results: list[R] = []
         for weight, unit in units:
@@ -120,7 +120,7 @@ def main() -> None:
                 target = home / f"{what}-{turn}"
                 plan = prepare(make_request(str(home / "source"), str(target), ["6"], max_parallelism=maximum)).plan
                 claim(plan)
-                tasks = MeasuredTasks(Loop(16))
+                tasks = MeasuredTasks(InProcessTasks(16))
                 reshuffle_keyed_state(plan, tasks)
                 redistribute_operator_state(plan, tasks)
                 validate_coverage(plan, tasks)

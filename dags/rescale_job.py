@@ -12,7 +12,7 @@ changes.
 | `look_at_job` | refuses what would fail later, and stores everything that is needed to start the job again |
 | `copy_files_ahead` | with *checkpoint, then cancel*: copies RocksDB's files that the result takes, before the stop |
 | `take_savepoint` | lets Flink write a savepoint, and stops or cancels the job if the form says so |
-| `follow_and_cut_over` | with *Move the state while the job runs*: does all that follows in one task |
+| `follow_and_cut_over` | with *Move the state while the job runs*: moves the state, cuts over and starts the new job |
 | `ask_to_cut_over` | asks for the cut-over, if somebody has to approve it |
 | `compare_all_records` | compares all records after the cut-over, while the new job runs |
 | `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
@@ -25,10 +25,10 @@ starts the job again. A hand-over that only prints a command cannot do that, so 
 savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger another run, which takes
 another savepoint.
 
-**A native savepoint** is only taken if it loses nothing: the log of `look_at_job` says why, according to the job's
-latest checkpoint. Otherwise the run fails before it stops the job: if timers are on the heap beside RocksDB, if records
-have to be read and cannot be, or if there is no readable checkpoint. A canonical savepoint is refused if the job would
-fail to take it: on ForSt, and with asynchronous state.
+**A native savepoint** is only taken if the job's latest checkpoint shows that it loses nothing; the log of
+`look_at_job` says why. The run fails before it stops the job if timers are on the heap beside RocksDB, if the request
+needs records that cannot be read, or if there is no readable checkpoint. A canonical savepoint is refused if the job
+would fail to take it: on ForSt, and with asynchronous state.
 
 **Misspelt uids, unknown states and keys with an unknown hash** are refused before the job is stopped, if its latest
 checkpoint shows them. The log of `look_at_job` has a warning if there is no readable checkpoint.

@@ -17,8 +17,8 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.airflow.forms.dag_arguments import dag_arguments
-from rescale.airflow.forms.form import look_form
-from rescale.airflow.graph import look_graph
+from rescale.airflow.forms.form import plan_only_form
+from rescale.airflow.graph import plan_only_graph
 
 
 @dag(
@@ -27,10 +27,10 @@ from rescale.airflow.graph import look_graph
     description="Show what a rescale of a savepoint would do; moves nothing",
     doc_md=__doc__,
     schedule=None,
-    **dag_arguments(look_form()),
+    **dag_arguments(plan_only_form()),
 )
 def rescale_plan() -> None:
-    look_graph()
+    plan_only_graph()
 
 
 rescale_plan()

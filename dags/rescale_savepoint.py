@@ -2,15 +2,15 @@
 ### Rescale a savepoint
 
 Reads a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
-the subtask that will look for it in the **new shape**, proves that nothing was lost, and publishes a savepoint that
-Flink restores. The source is never modified. Flink cannot restore the target until everything has been validated.
+the subtask that owns it in the **new shape**, proves that nothing was lost, and publishes a savepoint that Flink
+restores. The source is never modified. Flink cannot restore the target until everything has been validated.
 
 | task | what it does |
 |---|---|
 | `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
 | `approve` | waits until somebody approves the plan; skipped if no approval is needed, red if the plan is rejected |
-| `reshuffle_keyed_state` | moves keyed state (in a process of its own, with Spark if there is enough to do) |
+| `reshuffle_keyed_state` | moves keyed state (in a process of its own, with Spark if a cluster is configured) |
 | `redistribute_operator_state` | deals operator state (likewise) |
 | `validate` | reads source and result back, compares them, and writes the certificate (likewise) |
 | `publish` | puts `_metadata` into the target, with a single write |

@@ -7,9 +7,9 @@ import sys
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
 from rescale.execution.tasks.choice import step_tasks
-from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import surgery_of
 from rescale.report.differences import DiffDocument
 from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.reading.opening import open_snapshot
@@ -17,9 +17,9 @@ from rescale.storage.locations import normalise
 
 
 def main() -> int:
-    parser = job_parser(__doc__)
-    parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
-    parser.add_argument("--b", metavar="URI", required=True, help="another one")
+    parser = job_parser(__doc__, "a", ("b", "result"))
+    parser.add_argument("--a", metavar="URI", required=True, help="the first snapshot")
+    parser.add_argument("--b", metavar="URI", required=True, help="the second snapshot")
     add_options(parser, "diff")
     arguments = parser.parse_args()
 

@@ -6,18 +6,16 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from rescale.execution.job import add_plan, add_proof, job_parser, proof_of, run_job, run_part
+from rescale.execution.job import add_plan, add_proof, job_parser, plan_of, proof_of, run_job, run_part
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.choice import step_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.step_results import StepResult
-from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit
 from rescale.runstate.step import Step
-from rescale.storage.locations import normalise
 
 
 def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
@@ -39,9 +37,9 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def body() -> None:
-        plan = load_plan(normalise(arguments.plan))
-        permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
-        work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
+        plan = plan_of(arguments)
+        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
+        work = 2 * plan.bytes_moved  # validation reads source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():
                 run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))

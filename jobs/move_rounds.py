@@ -7,16 +7,19 @@ import socket
 import sys
 from contextlib import ExitStack, suppress
 from functools import partial
+from importlib import import_module
 
 import msgspec
 
-from move_and_validate import steps_of_a_run
-from rescale.execution.job import end_with_standard_input, run_part
+from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
+from rescale.execution.tasks.worker_server import load_worker_modules
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
-from rescale.runstate.documents import load_plan
+from rescale.options.profiles import add_profiles, use_profiles
+from rescale.options.spark_master import local_master
+from rescale.planning.little_work import LITTLE_BYTES
 from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit
 from rescale.storage.locations import normalise
@@ -34,13 +37,27 @@ class _Rounds:
         self._ending = ending
         self._tasks: TasksOnDemand | None = None
 
+    def begin(self, records: int) -> None:
+        """Start local workers if there are more than `LITTLE_BYTES` of records; else import their modules here."""
+        if records > LITTLE_BYTES and local_master(self._master) is not None:
+            self._tasks_for(records).begin()
+        import_module("move_and_validate")
+        if 0 < records <= LITTLE_BYTES:
+            load_worker_modules()
+
     def carry_out(self, order: Order) -> None:
-        plan = load_plan(order.plan)
-        permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
-        if self._tasks is None:
-            self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * plan.bytes_moved))
+        from move_and_validate import steps_of_a_run  # imported late: `begin` starts workers before
+
+        plan = load_plan_of_sides(order.plan, order.result)
+        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
+        tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():
-            run_part(step, places_of(plan).result(step), partial(execute, plan, self._tasks))
+            run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
+
+    def _tasks_for(self, size: int) -> TasksOnDemand:
+        if self._tasks is None:
+            self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * size))
+        return self._tasks
 
     def answer(self, order: Order) -> None:
         """Carry out a run, and leave its result document, which has its error, too."""
@@ -51,18 +68,24 @@ class _Rounds:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     orders = parser.add_mutually_exclusive_group(required=True)
-    orders.add_argument("--orders", metavar="FD", type=int, help="the socket that orders come over")
-    orders.add_argument("--orders-at", metavar="URI", help="the place where orders are put, for another machine")
+    orders.add_argument("--orders", metavar="FD", type=int, help="file descriptor of the socket that brings orders")
+    orders.add_argument("--orders-at", metavar="URI", help="directory where a task on another machine puts orders")
     parser.add_argument(
         "--master",
         metavar="MASTER",
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
-    parser.add_argument("--drawn", action="store_true", help="say how far the work is for a program that draws it")
+    parser.add_argument(
+        "--records", metavar="BYTES", type=int, default=0, help="bytes of records that the first order moves, if known"
+    )
+    parser.add_argument("--drawn", action="store_true", help="report progress as JSON, for a program that draws it")
+    add_profiles(parser, "source", ("orders_at",))
     arguments = parser.parse_args()
+    use_profiles(arguments)
     Progress.drawn = arguments.drawn
     with ExitStack() as ending:
         rounds = _Rounds(arguments.master, ending)
+        rounds.begin(arguments.records)
         if arguments.orders_at is not None:
             for order in orders_at(normalise(arguments.orders_at)):
                 rounds.answer(order)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rescale.execution.job import add_plan, job_parser, run_job
+from rescale.execution.job import add_plan, job_parser, plan_of, run_job
 from rescale.execution.preparing import prepare_files
 from rescale.execution.tasks.choice import step_tasks
 from rescale.report.step_results import PreparedFiles
-from rescale.runstate.documents import load_plan
 from rescale.runstate.preparation import prepared_sizes
-from rescale.storage.locations import normalise
 
 
 def main() -> int:
@@ -19,7 +17,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def body() -> PreparedFiles:
-        plan = load_plan(normalise(arguments.plan))
+        plan = plan_of(arguments)
         with step_tasks("rescale: copy files ahead", arguments.master, sum(prepared_sizes(plan).values())) as tasks:
             return prepare_files(plan, tasks)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rescale.execution.job import add_plan, job_parser, run_job
+from rescale.execution.job import add_plan, job_parser, plan_of, run_job
 from rescale.execution.steps import redistribute_operator_state
 from rescale.execution.tasks.choice import step_tasks
 from rescale.flink.slot import OPERATOR_SLOTS
 from rescale.report.step_results import MovedStreams
-from rescale.runstate.documents import load_plan
-from rescale.storage.locations import normalise
 
 
 def main() -> int:
@@ -19,7 +17,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def body() -> MovedStreams:
-        plan = load_plan(normalise(arguments.plan))
+        plan = plan_of(arguments)
         work = plan.bytes_of(*OPERATOR_SLOTS)
         with step_tasks("rescale: redistribute operator state", arguments.master, work, of_the_driver=True) as tasks:
             return redistribute_operator_state(plan, tasks)

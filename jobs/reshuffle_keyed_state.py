@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from rescale.execution.job import add_plan, job_parser, run_job
+from rescale.execution.job import add_plan, job_parser, plan_of, run_job
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks.choice import step_tasks
 from rescale.flink.slot import KEYED_SLOTS
 from rescale.report.step_results import MovedStreams
-from rescale.runstate.documents import load_plan
-from rescale.storage.locations import normalise
 
 
 def main() -> int:
@@ -19,7 +17,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     def body() -> MovedStreams:
-        plan = load_plan(normalise(arguments.plan))
+        plan = plan_of(arguments)
         with step_tasks("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as tasks:
             return reshuffle_keyed_state(plan, tasks)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from rescale.execution.job import add_plan, job_parser, proof_of, run_job
+from rescale.execution.job import add_plan, job_parser, plan_of, proof_of, run_job
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.choice import step_tasks
-from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
+from rescale.planning.request.surgery_request import surgery_of
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.documents import load_plan
 from rescale.runstate.states import refuse_unpublished
 from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.reading.discovery import find_metadata
@@ -18,7 +17,7 @@ from rescale.storage.locations import normalise
 
 
 def main() -> int:
-    parser = job_parser(__doc__)
+    parser = job_parser(__doc__, "source", ("target", "result"))
     add_plan(parser, required=False)
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
@@ -30,8 +29,8 @@ def main() -> int:
     def body() -> Certificate:
         name, proof = "rescale: validate coverage", proof_of(arguments)
         if arguments.plan:
-            plan = load_plan(normalise(arguments.plan))
-            work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
+            plan = plan_of(arguments)
+            work = 2 * plan.bytes_moved  # source and result are read
             with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)

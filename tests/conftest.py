@@ -19,9 +19,12 @@ from rescale.storage.files import owned
 from rescale.storage.s3.s3_store import S3Store
 from support.disk_waits import no_waits
 from support.examples import register_profiles
+from support.form_surface import errors_can_be_shown_in_forms
 from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
 from support.untouched import Untouched, untouched
+
+__all__ = ["errors_can_be_shown_in_forms"]
 
 # A shell without job control starts a background command that ignores SIGINT, and so would all programs of the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

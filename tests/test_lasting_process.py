@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.lasting_process import LastingProcess, Order
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -50,7 +50,7 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
                 plan = claimed(tmp_path / f"target-{number}")
                 process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
                 publish(plan)
-                validate_published(SOURCE, plan.target, Loop())
+                validate_published(SOURCE, plan.target, InProcessTasks())
                 seen.append({pid for pid, line in watch.running_lines().items() if "worker_server" in line})
         wait_for(lambda: not watch.processes(), "all to end", 60)
     assert seen[0] == seen[1]

@@ -13,7 +13,7 @@ import pytest
 
 from rescale import mailbox
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.mailbox import Sender, orders_at
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -84,7 +84,7 @@ def test_a_process_elsewhere_carries_out_orders_and_an_error_ends_its_run_alone(
             finally:
                 process.terminate()
     publish(plan)
-    validate_published(SOURCE, plan.target, Loop())
+    validate_published(SOURCE, plan.target, InProcessTasks())
     assert not open_store(plan.target).list(orders_place(plan.target)), "the sender removes what it put"
 
 

@@ -1,8 +1,9 @@
 """
 ### Scale a job out when it is busy
 
-Looks at the busiest subtask of a job every ten minutes. If that hardly ever waits, the job is stopped with a savepoint,
-and started again with twice its parallelism. If anything fails after the stop, `start_again` starts it as it was.
+Reads how busy a job's busiest subtask is every ten minutes. If it hardly ever waits, the job is stopped with a
+savepoint, and started again with twice its parallelism. If anything fails after the stop, `start_again` starts it as it
+was.
 """
 
 from __future__ import annotations

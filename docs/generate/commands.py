@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rescale.cli.main import parser
+from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.option import NO_FIELD, Option
 from rescale.options.rows import OPTIONS
 from tables import table
@@ -28,7 +29,7 @@ def commands_markdown() -> str:
 
 def options_markdown() -> str:
     """Return a table of the options of a request: an example, the commands, the Param, what the option means."""
-    return table(["option", "commands", "Param", "what it means"], map(_option_row, OPTIONS))
+    return table(["option", "commands", "Param", "what it means"], map(_option_row, (*OPTIONS, *FOLLOW_OPTIONS)))
 
 
 def _option_row(row: Option) -> list[str]:

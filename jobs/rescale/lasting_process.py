@@ -40,16 +40,23 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class LastingProcess:
-    """The process, which starts with the first order and ends with the block.
+    """The process, which starts with `begin` or with the first order, and ends with the block.
 
-    `say` gets the lines of the process, without control characters. `drawn` asks it for ticks.
+    `say` gets the lines of the process, without control characters. `drawn` asks it for ticks. `records` are the bytes
+    of records that the first order moves, if known: the process then starts its workers before the order comes.
     `environment` is that of the process; None for this process' own.
     """
 
     def __init__(
-        self, master: str, say: Say, *, drawn: bool = False, environment: Mapping[str, str] | None = None
+        self,
+        master: str,
+        say: Say,
+        *,
+        drawn: bool = False,
+        records: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._arguments = ["--master", master, *(["--drawn"] if drawn else [])]
+        self._arguments = ["--master", master, "--records", str(records), *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: Draw | None = None
@@ -65,27 +72,49 @@ class LastingProcess:
     ) -> None:
         self._ending.close()
 
-    def move(self, plan: Plan, proof: Proof, say: Say | None = None, draw: Draw | None = None) -> None:
+    def begin(self) -> None:
+        """Start the process, so that it is ready when the first order comes."""
+        if self._process is None:
+            self._process, self._socket = self._started()
+
+    def move(
+        self,
+        plan: Plan,
+        proof: Proof,
+        say: Say | None = None,
+        draw: Draw | None = None,
+        meanwhile: Callable[[], str] | None = None,
+    ) -> None:
         """Move and validate a claimed plan, as `carry_out` does."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
             # A subdirectory, because the store writes files beside the directory of a file.
-            self.carry_out(Order(places_of(plan).plan, proof, str(directory / "step" / "result.json")), say, draw)
+            order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
+            self.carry_out(order, say, draw, meanwhile)
 
     def end(self) -> None:
         """End the process, and with it the run that it carries out; the next run starts it again."""
         if self._process is not None:
             end(self._process)
 
-    def carry_out(self, order: Order, say: Say | None = None, draw: Draw | None = None) -> None:
+    def carry_out(
+        self,
+        order: Order,
+        say: Say | None = None,
+        draw: Draw | None = None,
+        meanwhile: Callable[[], str] | None = None,
+    ) -> None:
         """Carry out a run; meanwhile `say` gets the lines, and `draw` the ticks.
+
+        `meanwhile` is called when the run has begun, and `say` gets what it returns.
 
         Raises the error that the run ended with, or `StoreError` if the process dies before it has answered.
         """
-        if self._process is None or self._socket is None:
-            self._process, self._socket = self._started()
+        self.begin()
+        assert self._process is not None
+        assert self._socket is not None
         self._say, self._draw = say or self._default_say, draw
         try:
-            answered = self._answered(self._socket, order)
+            answered = self._answered(self._socket, order, meanwhile)
         except BaseException:
             end(self._process)
             raise
@@ -100,10 +129,12 @@ class LastingProcess:
             )
         read_result(order.result)
 
-    def _answered(self, connection: socket.socket, order: Order) -> bool:
+    def _answered(self, connection: socket.socket, order: Order, meanwhile: Callable[[], str] | None) -> bool:
         """Whether the process has answered, and not ended."""
         try:
             connection.sendall(msgspec.json.encode(order) + b"\n")
+            if meanwhile is not None:
+                self._say(meanwhile())
             return bool(connection.recv(1))
         except (BrokenPipeError, ConnectionResetError):
             return False

@@ -1,4 +1,4 @@
-"""The end of a run is told by what is on its target and by the tasks that failed."""
+"""The state of a run follows from its target and its failed tasks."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_result_deleted_after_publication_is_an_error(all_of_it: bool, plan: Pla
 
 
 def test_result_deleted_by_the_job_that_runs_from_it_is_no_error(plan: Plan) -> None:
-    """In CLAIM mode Flink deletes it once newer checkpoints have replaced it."""
+    """In CLAIM mode, Flink deletes the result once newer checkpoints have replaced it."""
     execute_without_spark(plan)
     shutil.rmtree(plan.target)
     xcoms = {**published(plan), (HAND_OVER, "return_value"): {"job": "1" * 32}}

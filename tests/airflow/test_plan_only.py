@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.forms.form import look_form
+from rescale.airflow.forms.form import plan_only_form
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.savepoint_tasks import look
 from rescale.plan.plan import Plan
@@ -38,7 +38,7 @@ def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
         xcom_push=pushed.__setitem__,
         get_dr_count=lambda run_ids, **_: int(run_ids == ["alive"]),
     )
-    summary = look.function(params={name: form[name] for name in look_form()}, ti=instance)
+    summary = look.function(params={name: form[name] for name in plan_only_form()}, ti=instance)
     return summary, msgspec.convert(pushed[REPORT], ReportPage).html(LIMIT).decode()
 
 
@@ -68,7 +68,7 @@ REFUSED: dict[str, Callable[[Plan], object]] = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_plan_that_a_run_would_refuse_says_so(reason: str, plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
+def test_plan_only_shows_why_a_run_would_be_refused(reason: str, plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
     REFUSED[reason](plan)
     before = sorted(Path(plan.target).parent.rglob("*"))
     caplog.clear()
@@ -80,13 +80,15 @@ def test_plan_that_a_run_would_refuse_says_so(reason: str, plan: Plan, caplog: p
     assert sorted(Path(plan.target).parent.rglob("*")) == before
 
 
-def test_plan_without_a_change_is_refused(plan: Plan) -> None:
+def test_plan_only_shows_that_a_run_without_a_change_would_be_refused(plan: Plan) -> None:
     summary, report = looked_at(plan, parallelism=4)
     assert summary["refused"] in report
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_accepted_plan_shows_how_the_job_starts(done: bool, plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
+def test_plan_only_shows_the_start_command_of_an_accepted_plan(
+    done: bool, plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
     """A plan that is already published is accepted, too."""
     caplog.set_level("INFO")
     if done:

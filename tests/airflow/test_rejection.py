@@ -14,7 +14,7 @@ from rescale.airflow import rejection
 from rescale.airflow.savepoint_tasks import rejected
 from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN
 from rescale.airflow.steps.retries import TaskEnded
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
@@ -65,7 +65,7 @@ def left(plan: Plan) -> list[Path]:
 
 
 def test_staged_files_of_a_rejected_plan_are_removed(plan: Plan) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     reject(plan)
     error = refusal(answered(plan))
     assert (error.path, error.found) == (plan.target, WORDS)

@@ -19,6 +19,7 @@ from rescale.text.errors import RequestError
 from support.filled_forms import PLACES, filled
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
+from support.timed_rows import VALUES
 
 
 def plan_to(folder: Path, snapshot: str = "2-clicks", **surgery: Any) -> Plan:
@@ -79,6 +80,13 @@ def test_restart_of_operators_needs_an_approval(tmp_path: Path) -> None:
     plan = plan_to(tmp_path, "2-partially-finished", restarts=["short"])
     reason = approval_reason(plan, filled(**PLACES, require_approval=False))
     assert reason == "the plan runs finished subtasks again, which may read their input once more"
+
+
+def test_old_rows_need_an_approval(tmp_path: Path) -> None:
+    plan = plan_to(tmp_path, "2-canonical-rocksdb", old_rows=[f"states:{VALUES}=1d"])
+    assert approval_reason(plan, filled(**PLACES, require_approval=False)) == "the plan drops old rows of states"
+    with pytest.raises(RequestError, match="would drop old rows without an approval"):
+        refuse_unapproved_drops(filled(**PLACES, old_rows=["a:b=1d"], require_approval=False), required=False)
 
 
 @pytest.mark.parametrize("required", [Required(always=True), Required(drops=True)])

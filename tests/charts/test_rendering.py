@@ -11,6 +11,7 @@ import yaml
 
 from rescale.doctor.pod_rights import AIRFLOW, DRIVER
 from rescale.insight.cluster import Cluster, cluster_of_environment
+from rescale.storage.sides import Side
 from support.helm import (
     CHART,
     CHARTS,
@@ -217,6 +218,32 @@ def test_settings_of_the_store_reach_every_pod() -> None:
     }
     for env in (driver, workers):
         assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
+
+
+def test_access_to_the_source_alone_reaches_every_pod() -> None:
+    settings = ("s3.secret=of-target", "s3.source.secret=of-source", "s3.source.region=eu-west-1")
+    settings += ("s3.source.endpoint=https://store:9000", "s3.source.addressingStyle=path")
+    way = ["--values", str(CHART / "ways/existing-airflow.yaml")]
+    described = manifest_of(
+        rendered(*way, *(word for setting in settings for word in ("--set", setting))), "ConfigMap", "-airflow"
+    )["data"]
+    driver = yaml.safe_load(described["driver.yaml"])["spec"]["containers"][0]
+    workers = yaml.safe_load(described["airflow-values.yaml"])
+    expected = {
+        "RESCALE_SOURCE_AWS_ENDPOINT_URL": "https://store:9000",
+        "RESCALE_SOURCE_AWS_REGION": "eu-west-1",
+        "RESCALE_SOURCE_AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
+    }
+    secrets = [
+        {"secretRef": {"name": "of-target"}},
+        {"prefix": Side.SOURCE.prefix, "secretRef": {"name": "of-source"}},
+    ]
+    for env, given in (
+        (driver["env"], driver["envFrom"]),
+        (workers["env"], yaml.safe_load(workers["extraEnvFrom"])),
+    ):
+        assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
+        assert given == secrets
 
 
 def test_values_for_the_chart_of_airflow_load_dags_and_pod_template_and_give_access() -> None:

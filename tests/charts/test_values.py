@@ -16,12 +16,10 @@ from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.settings import Settings
 from rescale.airflow.windows.window import read_entry
-from rescale.cli.main import parser
 from support.helm import CHART, rendered, template
 from support.needs import need
 
 RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
-OPTIONS = {"--help", "--target", "--master", "--prepare"}
 """Options of `rescale run` that the chart sets itself, or that no run of the chart needs."""
 
 WINDOW = {
@@ -80,15 +78,6 @@ def test_target_beside_the_source_and_memory_at_the_limit_are_accepted() -> None
     assert rendered("--set", "driver.memory=1664m")
 
 
-def test_options_of_a_run_are_those_of_the_command_line() -> None:
-    (commands,) = (action for action in parser()._actions if action.metavar == "COMMAND")
-    run = commands.choices["run"]  # type: ignore[index]
-    known = {word for action in run._actions for word in action.option_strings if word.startswith("--")}
-    pattern = schema()["properties"]["run"]["properties"]["options"]["items"]["pattern"]
-    groups = re.findall(r"--\(?([a-z|-]+)", pattern)
-    assert {f"--{name}" for group in groups for name in group.split("|")} == known - OPTIONS
-
-
 def schema() -> dict[str, Any]:
     document: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
     return document
@@ -119,7 +108,8 @@ def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
     of_jobs = {*own, "begins_before"}
-    not_here = {"connection", "kubernetes_connection"}  # pods have their access from the environment
+    # Pods have their access from the environment.
+    not_here = {"connection", "source_connection", "kubernetes_connection"}
     defined = schema()["definitions"]
     assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
     assert set(defined["windowOfAJob"]["properties"]) == of_jobs | job_form().keys() - not_here

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -105,10 +107,11 @@ def test_run_gives_the_warnings_of_its_plan(capsys: Captured, tmp_path: Path, mo
 def test_run_leaves_its_plan_as_markdown_beside_the_target_and_discard_removes_it(
     capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ends(*_: object) -> None:
+    def ends(_: object, __: object, meanwhile: Callable[[], str]) -> None:
+        meanwhile()
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr("rescale.cli.commands.run.run_own_step", ends)
+    monkeypatch.setattr("rescale.cli.commands.run.own_rounds", lambda *_: nullcontext(ends))
     assert answer(capsys, "run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3")[0] == 1
     (page,) = (tmp_path / "target.rescale").glob("plan-*.md")
     assert "**" in page.read_text()
@@ -146,7 +149,7 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["1e3", "٣", "1_000", "", "9" * 5000])
-def test_word_that_is_no_shape_is_refused(capsys: Captured, word: str) -> None:
+def test_text_that_is_no_shape_is_refused(capsys: Captured, word: str) -> None:
     assert main(["virtual-keys", "--max-parallelism", word, "--parallelism", "2"]) == 2
     assert "not a number from 1 to 32768" in capsys.readouterr().err
 

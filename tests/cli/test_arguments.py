@@ -9,12 +9,11 @@ import pytest
 from rescale.cli.arguments import read_uids, request_of
 from rescale.cli.main import parser
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, arguments_of_step, values_of
 from rescale.options.strict_parser import StrictArgumentParser
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import parse_surgery
+from rescale.planning.request.surgery_request import parse_surgery, surgery_of
 from rescale.text.errors import RequestError
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import Certificate
 from rescale.snapshot.reading.opening import open_snapshot
@@ -72,14 +72,14 @@ def refusal(capsys: Captured, later: Path, base: Path, *more: str, code: int = 2
 
 def test_unchanged_checkpoint_continues_its_base_without_changes(later: Path, base: Path, tmp_path: Path) -> None:
     plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
-    move(plan, Loop(2, None))
-    certificate = validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+    move(plan, InProcessTasks(2, None))
+    certificate = validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
     assert certificate.proof == "changes"
     assert certificate.continues.target == str(base)
     (changed,) = (operator for operator in certificate.operators if operator.changes)
     assert (changed.changes.left, changed.changes.came) == (0, 0)
     assert changed.changes.files_of_base > 0
-    by_record = validate_coverage(plan, Loop(2, None), Proof.RECORDS)
+    by_record = validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS)
     states = [
         [operator.records.states for operator in some.operators if operator.records]
         for some in (certificate, by_record)
@@ -100,7 +100,7 @@ def files_of_the_base(target: Path) -> list[Path]:
 @pytest.mark.usefixtures("in_files")
 def test_files_of_the_base_are_hard_links_in_the_target(later: Path, earlier: Path, tmp_path: Path) -> None:
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
-    move(plan_continued(str(later), str(target), str(base), ["3"], ["1000"]), Loop(2, None))
+    move(plan_continued(str(later), str(target), str(base), ["3"], ["1000"]), InProcessTasks(2, None))
     kept = {file.stat().st_ino for file in base.iterdir()}
     assert files_of_the_base(target)
     assert {file.stat().st_ino for file in files_of_the_base(target)} <= kept
@@ -111,8 +111,8 @@ def test_files_of_the_base_are_copied_by_the_store(s3: S3Server, later: Path, ea
     bucket = f"s3://{s3.new_bucket('continued')}"
     execute_without_spark(plan_rescale(str(earlier), f"{bucket}/base", ["3"], max_parallelism=["1000"]))
     plan = plan_continued(str(later), f"{bucket}/target", f"{bucket}/base", ["3"], ["1000"])
-    move(plan, Loop(2, None))
-    certificate = validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+    move(plan, InProcessTasks(2, None))
+    certificate = validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
     (changed,) = (operator for operator in certificate.operators if operator.changes)
     assert changed.changes.files_of_base > 0
     assert changed.checksums.algorithms == ("ETag",)
@@ -127,17 +127,17 @@ def test_changed_file_of_the_base_is_found(is_copy: bool, later: Path, earlier: 
     """A copy with the same bytes passes."""
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
     plan = plan_continued(str(later), str(target), str(base), ["3"], ["1000"])
-    move(plan, Loop(2, None))
+    move(plan, InProcessTasks(2, None))
     file = files_of_the_base(target)[0]
     data = bytearray(file.read_bytes())
     data[20] ^= not is_copy
     file.unlink()
     file.write_bytes(data)
     if is_copy:
-        assert validate_coverage(plan, Loop(2, None), Proof.CHANGES).verdict == "complete"
+        assert validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES).verdict == "complete"
         return
     with pytest.raises(IntegrityError) as caught:
-        validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+        validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
     assert caught.value.path == str(file)
 
 
@@ -173,7 +173,7 @@ def test_base_with_the_max_parallelism_of_the_source_is_refused(
     maximum = open_snapshot(str(earlier)).operators[0].max_parallelism
     base = result_of(earlier, tmp_path / "same", 3, maximum)
     error = refusal(capsys, later, base, "--parallelism", "3", "--max-parallelism", str(maximum), code=3)
-    assert "--files refer" in error["found"]
+    assert "copies files, or refers to them" in error["found"]
 
 
 def test_base_of_another_job_is_refused(capsys: Captured, base: Path, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_proof_by_changes_without_a_base_is_refused(capsys: Captured, later: Pat
     target = later.parent / "target"
     arguments = ["run", str(later), "--target", str(target), *SHAPE, "--proof", "changes", "--output", "json"]
     assert main(arguments) == 2
-    assert "--base" in json.loads(capsys.readouterr().out)["expected"]
+    assert "continues a published result" in json.loads(capsys.readouterr().out)["expected"]
     assert not target.exists()
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
+from rescale.cli.consent import confirm_losses, confirm_mixed_maxima
 from rescale.cli.main import main
 from rescale.cli.output import Output
 from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, LostState, Surgery
 from rescale.text.errors import RequestError
 from support.snapshots import directory
+from support.timed_rows import VALUES
 
 LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),))
 
@@ -29,17 +30,17 @@ class Terminal(io.StringIO):
 
 
 def test_no_question_is_asked_without_losses_or_with_yes() -> None:
-    agree_to_losses(NO_SURGERY, Output("text"), yes=False)
-    agree_to_losses(LOSS, Output("text"), yes=True)
+    confirm_losses(NO_SURGERY, Output("text"), yes=False)
+    confirm_losses(LOSS, Output("text"), yes=True)
 
 
 def test_losses_without_a_terminal_need_the_option_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        agree_to_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), yes=False)
     assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        agree_to_losses(OF_A_STATE, Output("text"), yes=False)
+        confirm_losses(OF_A_STATE, Output("text"), yes=False)
     assert "the state sum (UNION, 3 elements) of totals" in str(caught.value.found)
 
 
@@ -49,10 +50,10 @@ def test_losses_are_asked_about_on_a_terminal(answer: str, agrees: bool, monkeyp
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
     monkeypatch.setattr("sys.stderr", said)
     if agrees:
-        agree_to_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), yes=False)
     else:
         with pytest.raises(RequestError):
-            agree_to_losses(LOSS, Output("text"), yes=False)
+            confirm_losses(LOSS, Output("text"), yes=False)
     assert said.getvalue().startswith(SAID)
 
 
@@ -77,6 +78,22 @@ def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["validate", source, target]) == 0  # its certificate declares the restart
 
 
+def test_old_rows_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = directory("2-canonical-rocksdb"), str(tmp_path / "target")
+    option = f"--drop-older=states:{VALUES}=1d"
+    run = ["run", source, "--target", target, "--parallelism", "3", option]
+    assert main(run) == 2
+    said = capsys.readouterr().err
+    assert "would lose state" in said
+    assert f"the state {VALUES} (VALUE) of states (" in said
+    assert list(tmp_path.iterdir()) == []
+    assert main([*run, "--yes"]) == 0, capsys.readouterr()
+    assert f"{VALUES} (VALUE) of states (" in capsys.readouterr().err
+    assert main(["validate", source, target, option]) == 0
+    assert main(["validate", source, target]) == 0  # its certificate declares the old rows
+    assert main(["diff", source, target, option]) == 0
+
+
 @pytest.mark.parametrize("more", [[], ["--max-parallelism", "600"]])
 def test_different_max_parallelisms_need_consent(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -95,5 +112,5 @@ def test_different_max_parallelisms_are_asked_about_on_a_terminal(monkeypatch: p
     said = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     monkeypatch.setattr("sys.stderr", said)
-    agree_to_mixed_maxima((256, 600), Output("text"), yes=False)
+    confirm_mixed_maxima((256, 600), Output("text"), yes=False)
     assert said.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")

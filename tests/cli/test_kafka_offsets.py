@@ -44,7 +44,7 @@ def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: py
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
 
 
-def test_two_forms_of_one_answer_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_output_formats_at_once_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = source_savepoint(tmp_path / "source", [[reader_element("orders", 0, 40)]], enumerator([("orders", 0, 0)]))
     inspect = ["inspect", source, "--output", "json", "--kafka-offsets"]
     assert main([*inspect, "csv"]) == 2

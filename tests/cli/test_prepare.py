@@ -10,7 +10,7 @@ import pytest
 from rescale.cli import preparing
 from rescale.cli.main import main
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.preparation import begin_preparing
 from support import warm
@@ -26,6 +26,7 @@ SHAPE = ("--parallelism", "4")
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkpoints:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     monkeypatch.setattr("rescale.cli.own_step.run_step", warm.run_steps)
+    monkeypatch.setattr("rescale.cli.own_step.LastingProcess", warm.InThisProcess)
     return checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
 
 
@@ -34,7 +35,9 @@ def target(tmp_path: Path) -> str:
     return str(tmp_path / "target")
 
 
-def test_the_answer_says_what_is_new_and_what_is_left(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_json_says_what_is_new_and_what_a_run_would_still_write(
+    job: Checkpoints, target: str, capsys: Captured
+) -> None:
     command = ("run", job.directory, "--target", target, *SHAPE)
     code, first = answer(capsys, *command, "--prepare")
     assert (code, first.keys()) == (0, fields("prepare"))
@@ -54,7 +57,7 @@ def test_the_answer_says_what_is_new_and_what_is_left(job: Checkpoints, target: 
     assert late["path"] == target
 
 
-def test_text_says_the_same(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_text_says_what_is_new_and_what_to_do_next(job: Checkpoints, target: str, capsys: Captured) -> None:
     assert main(["run", job.directory, "--target", target, *SHAPE, "--prepare"]) == 0
     has, new, then = capsys.readouterr().out.splitlines()
     assert has.startswith(f"{target} is prepared: it has ")
@@ -63,7 +66,9 @@ def test_text_says_the_same(job: Checkpoints, target: str, capsys: Captured) -> 
     assert "without --prepare" in then
 
 
-def test_a_result_that_takes_no_file_as_it_is(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_preparation_is_refused_if_no_file_can_be_copied_unchanged(
+    job: Checkpoints, target: str, capsys: Captured
+) -> None:
     code, error = answer(
         capsys, "run", job.directory, "--target", target, "--max-parallelism", "1000", *SHAPE, "--prepare"
     )
@@ -71,12 +76,12 @@ def test_a_result_that_takes_no_file_as_it_is(job: Checkpoints, target: str, cap
     assert not Path(f"{target}.rescale").exists()
 
 
-def test_a_result_that_continues_another_one(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_preparation_with_a_base_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:
     code, error = answer(capsys, "run", job.newest, "--target", target, *SHAPE, "--prepare", "--base", "/base")
     assert (code, error["found"]) == (2, "both")
 
 
-def test_a_newer_checkpoint_serves_where_flink_deletes_the_files_of_one(
+def test_newest_checkpoint_is_prepared_if_flink_deletes_the_named_one(
     job: Checkpoints, target: str, capsys: Captured
 ) -> None:
     subsumed: list[int] = []
@@ -95,10 +100,10 @@ def test_a_newer_checkpoint_serves_where_flink_deletes_the_files_of_one(
     assert f"{job.newest}, " in captured.out
     assert "is gone: " in captured.err
     assert main(["run", job.newest, "--target", target, *SHAPE]) == 0
-    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
 
 
-def test_a_checkpoint_whose_files_are_gone_for_good(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_checkpoint_with_missing_files_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:
     def lose(plan: Plan) -> None:
         begin_preparing(plan)
         for uri in job.shared():

@@ -169,12 +169,12 @@ def with_edit(payload: bytes) -> Change:
     return lambda source: edited.edit_files(source, "MANIFEST", extended)
 
 
-def with_file(name: str, data: bytes = b"x") -> Change:
+def with_file(name: str) -> Change:
     """Return a change that adds a file to every directory."""
 
     def change(source: Path) -> None:
-        (source / "more").write_bytes(data)
-        more = LocalFile(name, RelativeFileStream("more", len(data)))
+        (source / "more").write_bytes(b"x")
+        more = LocalFile(name, RelativeFileStream("more", 1))
         edited.edit_databases(source, lambda handle: replace(handle, private=(*handle.private, more)))
 
     return change

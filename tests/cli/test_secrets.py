@@ -55,7 +55,7 @@ def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert any("move_and_validate" in line for line in watch.command_lines), "the command line of the step was not seen"
+    assert any("move_rounds" in line for line in watch.command_lines), "the command line of the step was not seen"
     objects = [entry.uri for entry in store.list(home)]
     names = {uri.rpartition("/")[2] for uri in objects}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names

@@ -52,7 +52,7 @@ def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str
         rescale = [sys.executable, "-m", "rescale.cli.main", *arguments, *form]
         done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == (2 if arguments[1] == "/nowhere" and not form else 1)
-    assert ("error: the answer cannot be written\n" in done.stderr) == (done.returncode == 1)
+    assert ("error: the answer cannot be written to standard output\n" in done.stderr) == (done.returncode == 1)
     assert done.stderr.count("error: ") == 1
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.drawing import how_far
+from rescale.cli.drawing import progress_text
 from rescale.ticks import Tick
 from support.slow import slow
 from support.snapshots import directory
@@ -74,7 +74,7 @@ def test_error_is_coloured_only_where_colours_are_wanted(environment: dict[str, 
 def test_run_draws_its_progress_and_answers_as_without_a_terminal(tmp_path: Path) -> None:
     hook = "import rescale.execution.progress as progress\nprogress._SECONDS_BETWEEN_TICKS = 0\n"
     (tmp_path / "sitecustomize.py").write_text(
-        f"import sys\nif 'move_and_validate' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
+        f"import sys\nif 'move_rounds' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
     )
     command = rescale(
         "run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3", "--output", "json"
@@ -119,4 +119,4 @@ def test_progress_bar_fits_into_eighty_columns() -> None:
     ],
 )
 def test_progress_shows_rate_and_time_left_only_if_they_are_known(tick: Tick, progress: str) -> None:
-    assert how_far(tick) == progress
+    assert progress_text(tick) == progress

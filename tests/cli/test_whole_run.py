@@ -53,7 +53,7 @@ def seconds_of_steps(target: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
-def test_little_to_do_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
+def test_little_work_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "target"
     done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -76,7 +76,7 @@ def test_failed_step_ends_the_run(tmp_path: Path) -> None:
     target = tmp_path / "target"
     stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
     hook = (
-        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    from rescale.text.errors import SnapshotError\n"
+        "import sys\nif 'move_rounds' in sys.orig_argv:\n    from rescale.text.errors import SnapshotError\n"
         f"    import rescale.execution.steps as steps\n    {stop}\n    steps.redistribute_operator_state = stop\n"
     )
     (tmp_path / "sitecustomize.py").write_text(hook)
@@ -97,7 +97,7 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
     """The run ends its step and says that it was interrupted."""
     target, begun = tmp_path / "target", tmp_path / "begun"
     hook = (
-        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    import pathlib, time\n"
+        "import sys\nif 'move_rounds' in sys.orig_argv:\n    import pathlib, time\n"
         "    import rescale.execution.steps as steps\n    def stop(*_):\n"
         f"        pathlib.Path('{begun}').touch()\n        time.sleep(1000)\n"
         "    steps.redistribute_operator_state = stop\n"
@@ -113,12 +113,12 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
         stopped.terminate()
         answered, said = stopped.communicate()
         assert stopped.returncode == json.loads(answered)["exit_code"] == 143
-        assert said.endswith("interrupted; the same command takes it up again\n")
+        assert said.endswith("interrupted; the same command resumes\n")
         wait_for(lambda: not watch.processes(), "all to end", 120)
 
 
 @pytest.mark.parametrize("number", [gate(signal.SIGINT), slow(signal.SIGKILL)])
-def test_the_same_workers_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
+def test_all_steps_share_workers_which_end_with_an_interrupted_run(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     command_line = command(large, target, "--max-parallelism", "1000")
     with Watch() as watch:
@@ -130,7 +130,7 @@ def test_the_same_workers_for_all_steps_and_none_when_it_is_stopped(number: int,
         stopped.send_signal(number)
         _, said = stopped.communicate()
         assert stopped.returncode == (130 if number == signal.SIGINT else -number)
-        assert ("the same command takes it up again" in said) == (number == signal.SIGINT)
+        assert ("the same command resumes" in said) == (number == signal.SIGINT)
         wait_for(lambda: not watch.processes(), "all to end", 120)
     seen = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:

@@ -19,6 +19,7 @@ from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.settings import Settings
 from rescale.cli.main import parser
+from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.rows import OPTIONS
 from rescale.schemas.documents import DOCUMENTS
 from rescale.schemas.schema import schema_of
@@ -52,7 +53,9 @@ def test_every_command_and_option_is_in_the_reference(site: Path) -> None:
 
 
 def test_every_option_of_a_request_is_in_its_table(site: Path) -> None:
-    assert {row.example for row in OPTIONS} <= code_of(site / "reference" / "options" / "index.html")
+    assert {row.example for row in (*OPTIONS, *FOLLOW_OPTIONS)} <= code_of(
+        site / "reference" / "options" / "index.html"
+    )
 
 
 def test_every_param_is_in_the_reference(site: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.record_name import name_record
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.snapshot.model import Operator
@@ -46,8 +46,8 @@ def test_canonical_result_is_equal_to_the_savepoint_that_flink_took(
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    assert validate_published(source, target, Loop()).verdict == "complete"
-    assert diff_snapshots(twin, open_snapshot(target), Loop()).equal
+    assert validate_published(source, target, InProcessTasks()).verdict == "complete"
+    assert diff_snapshots(twin, open_snapshot(target), InProcessTasks()).equal
 
 
 def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
@@ -78,7 +78,7 @@ def test_key_with_state_and_timers_in_different_streams_counts_once(
         for operator in result.operators
         if operator.keyed
     }
-    certificate = validate_published(plan.source, target, Loop())
+    certificate = validate_published(plan.source, target, InProcessTasks())
     counted = {
         proof.operator_id: proof.records.distinct_keys_at_least for proof in certificate.operators if proof.records
     }
@@ -128,7 +128,7 @@ def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
     content[-3] ^= 1
     file.write_bytes(content)
     with pytest.raises(IntegrityError):
-        validate_published(plan.source, plan.target, Loop())
+        validate_published(plan.source, plan.target, InProcessTasks())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
 def test_damaged_heap_timer_is_found(
     wanted: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
 ) -> None:
-    """The timer lies on the heap beside RocksDB."""
+    """The timer is on the heap beside RocksDB, in raw keyed state."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.heap_timers)

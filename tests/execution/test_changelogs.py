@@ -14,7 +14,7 @@ from rescale.execution.sources import log_windows
 from rescale.execution.sources.changelog_records import ChangelogRecords
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import KeyGroupRange, key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.logged_states import Operation
@@ -54,7 +54,7 @@ def twin(name: str) -> Snapshot:
 def test_replayed_state_is_equal_to_the_savepoint_of_flink(name: str) -> None:
     snapshot = snapshots.opened(name)
     assert any(operator.changelogs for operator in snapshot.operators)
-    difference = diff_snapshots(twin(name), snapshot, Loop())
+    difference = diff_snapshots(twin(name), snapshot, InProcessTasks())
     assert difference.equal
     assert sum(state.a.count for operator in difference.operators for state in operator.states) > 100
 
@@ -65,14 +65,14 @@ def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: 
     source = edited.relocated(f"{line}-changelog", tmp_path / "source")
     changes = str(tmp_path / "source" / "changelog")
     difference = diff_snapshots(
-        snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), Loop()
+        snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), InProcessTasks()
     )
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert difference.equal
     assert sum(count for count, _ in counts) > 20
     target = str(tmp_path / "target")
     execute_without_spark(plan_rescale(str(source), target, ["3"], [changes], ["100"], format="canonical"))
-    assert diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(target), Loop()).equal
+    assert diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(target), InProcessTasks()).equal
 
 
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids=str)
@@ -82,11 +82,11 @@ def test_every_record_of_a_changelog_is_in_the_result(
     name, parallelism, max_parallelism, wanted = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
     execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
-    assert validate_published(source, target, Loop()).verdict == "complete"
+    assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
-    assert diff_snapshots(twin(name), result, Loop()).equal
+    assert diff_snapshots(twin(name), result, InProcessTasks()).equal
 
 
 def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
@@ -180,7 +180,7 @@ def test_changed_source_changelog_is_found_by_validation(tmp_path: Path) -> None
     metadata = source / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"2:", b"9:"))
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
-        validate_published(str(source), target, Loop())
+        validate_published(str(source), target, InProcessTasks())
 
 
 def test_state_is_dropped_from_a_changelog(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_state_is_dropped_from_a_changelog(tmp_path: Path) -> None:
         state_drops=[f"{operator.operator_id}:history"],
     )
     execute_without_spark(plan)
-    assert diff_snapshots(twin(name), open_snapshot(plan.target), Loop(), plan.surgery).equal
+    assert diff_snapshots(twin(name), open_snapshot(plan.target), InProcessTasks(), plan.surgery).equal
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -29,7 +29,7 @@ def played(what: str, home: str, clock: Clock, work: Path) -> None:
     """Run a scenario in a process with this clock."""
     paths = os.pathsep.join([str(TESTS), *sys.path])
     environment = {**os.environ, **clock.environment(), "PYTHONPATH": paths}
-    command = [sys.executable, "-m", "support.clocked_runs", what, home, str(work), directory("2-finished")]
+    command = [sys.executable, "-m", "execution.clocked_runs", what, home, str(work), directory("2-finished")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

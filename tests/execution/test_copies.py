@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
@@ -29,7 +29,7 @@ def test_copy_of_a_snapshot_can_be_moved(name: str, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "moved"
     moved.parent.mkdir()
     target.rename(moved)
-    certificate = validate_published(source, str(moved), Loop())
+    certificate = validate_published(source, str(moved), InProcessTasks())
     assert certificate.verdict == "complete"
     assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved)).files} == {str(moved)}
 
@@ -55,6 +55,6 @@ def test_changed_file_of_a_copied_rocksdb_directory_is_found(name: str, tmp_path
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         with pytest.raises(IntegrityError, match="differs between the result and the source") as caught:
-            validate_published(plan.source, plan.target, Loop())
+            validate_published(plan.source, plan.target, InProcessTasks())
         assert caught.value.path == str(file)
         file.write_bytes(content)

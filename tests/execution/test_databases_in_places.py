@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -63,7 +63,7 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
     for wanted in ("keep", "canonical"):
         target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
-        assert validate_published(source, target, Loop(), allow_prefixes=allow).verdict == "complete"
+        assert validate_published(source, target, InProcessTasks(), allow_prefixes=allow).verdict == "complete"
         assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
         if wanted == "canonical":
             execute_without_spark(plan_rescale(like, twin, format=wanted))
@@ -89,20 +89,20 @@ def test_absolute_handles_on_local_disk_are_read(name: str, tmp_path: Path) -> N
 def test_references_to_files_in_s3_are_certified_by_version(bucket: str, tmp_path: Path) -> None:
     source, target = uploaded(tmp_path / "uploaded", INCREMENTAL, f"s3://{bucket}/flink/job", "s3a"), f"s3://{bucket}/t"
     plan = plan_rescale(source, target, ["3"], files="refer")
-    move(plan, Loop())
-    certificate = validate_coverage(plan, Loop(), Proof.FILES)
+    move(plan, InProcessTasks())
+    certificate = validate_coverage(plan, InProcessTasks(), Proof.FILES)
     publish(plan)
     directories = [operator.directories for operator in certificate.operators if operator.directories]
     assert [(proof.by_files, proof.by_records, proof.files_copied) for proof in directories] == [(3, 0, 0)]
     for proof in (Proof.RECORDS, Proof.FILES):
-        assert validate_published(source, target, Loop(), proof).proof == proof
+        assert validate_published(source, target, InProcessTasks(), proof).proof == proof
     referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
     somebodys_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(
             IntegrityError, match="that the result refers to is gone, or is not the certified version"
         ) as caught:
-            validate_published(source, target, Loop(), proof)
+            validate_published(source, target, InProcessTasks(), proof)
         assert caught.value.path == referred
 
 

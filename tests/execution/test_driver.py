@@ -129,7 +129,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonParts:
         return f"{next(numbers):0150}"  # as long as an upload id
 
     for module in ("rescale.execution.writers.canonical.canonical_writer", "rescale.execution.writers.planned_streams"):
-        monkeypatch.setattr(f"{module}.begun_in_parts", begun)
+        monkeypatch.setattr(f"{module}.begin_upload", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.files.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.number_of_states", lambda *_: 1)

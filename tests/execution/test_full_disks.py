@@ -127,7 +127,7 @@ def test_source_on_a_read_only_disk_is_read(disk: Disk, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: Disk, tmp_path: Path) -> None:
-    """Rows go through it, in the middle of a reshuffle."""
+    """Rows pass through the scratch disk in the middle of a reshuffle."""
     source, target = tmp_path / "savepoint", str(tmp_path / "target")
     write_savepoint(source, 40_000_000, value_size=10_000)
     faults = Faults(str(tmp_path / "log"), writes_only=True)

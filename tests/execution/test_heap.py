@@ -9,7 +9,7 @@ import pytest
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.planning.request.result_files import Format
 from rescale.snapshot.reading.opening import open_snapshot
@@ -46,13 +46,13 @@ def test_every_record_of_heap_state_is_in_the_result(
     source, target = snapshots.directory(name), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted)
     execute_without_spark(plan)
-    assert validate_published(source, target, Loop()).verdict == "complete"
+    assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
-    assert diff_snapshots(snapshots.opened(name), result, Loop()).equal
+    assert diff_snapshots(snapshots.opened(name), result, InProcessTasks()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
-    difference = diff_snapshots(twin, result, Loop())
+    difference = diff_snapshots(twin, result, InProcessTasks())
     keyed = {state.name for operator in result.operators for h in operator.keyed_headers if h for state in h.states}
     assert {state.state for state in unlike(difference)} & keyed == OF_ITS_TIME
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
@@ -110,9 +110,9 @@ def test_subtasks_with_different_states_are_rescaled(
     target = str(tmp_path / "target")
     plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=wanted)
     execute_without_spark(plan)
-    assert validate_published(unlike_states, target, Loop()).verdict == "complete"
+    assert validate_published(unlike_states, target, InProcessTasks()).verdict == "complete"
     source, result = open_snapshot(unlike_states), open_snapshot(target)
-    difference = diff_snapshots(source, result, Loop())
+    difference = diff_snapshots(source, result, InProcessTasks())
     assert difference.equal
     assert {state.state: state.b.count > 100 for operator in difference.operators for state in operator.states} == {
         "total": False,

@@ -11,13 +11,13 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.encoding.snappy import plain_chunk
 from rescale.flink.kafka.edited_source import reader_state_header
 from rescale.flink.kafka.position import StartAt
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
-from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.kafka_offsets import (
     KafkaRequest,
     offsets_text,
@@ -89,17 +89,17 @@ def test_source_reads_on_from_the_declared_offsets(
         assert book is not None
         assert [partition.partition for partition in book.assigned] == [0, 1, 2, 4]
     before, after = open_snapshot(source), open_snapshot(target)
-    assert diff_snapshots(before, after, Loop(), plan.surgery).equal
-    assert not diff_snapshots(before, after, Loop()).equal
+    assert diff_snapshots(before, after, InProcessTasks(), plan.surgery).equal
+    assert not diff_snapshots(before, after, InProcessTasks()).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "own bytes hold the declared Kafka offsets" in certificate.proves
-    again = validate_published(source, target, Loop())
+    again = validate_published(source, target, InProcessTasks())
     assert again.surgery == certificate.surgery
-    said = validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW))
+    said = validate_published(source, target, InProcessTasks(), declared=parse_surgery(kafka_offsets=NEW))
     assert said.surgery == again.surgery
     with pytest.raises(IntegrityError):
-        validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW[:34]))
+        validate_published(source, target, InProcessTasks(), declared=parse_surgery(kafka_offsets=NEW[:34]))
 
 
 def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
     assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     book = after.enumerator.known if after.enumerator is not None else set()
     assert {topic.topic for topic in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
-    assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
+    assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
     assert f"{after.label} ({after.kind}): the topic orders is renamed to a-longer-name" in declared_lines(
         read_certificate(target).surgery
     )
@@ -151,16 +151,16 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     certificate = read_certificate(target)
     assert "every partition is one split" in certificate.proves
     assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.surgery))
-    assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
-    again = validate_published(source, target, Loop())
+    assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
+    again = validate_published(source, target, InProcessTasks())
     assert again.surgery == certificate.surgery
     declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
-    assert validate_published(source, target, Loop(), declared=declared).surgery == again.surgery
+    assert validate_published(source, target, InProcessTasks(), declared=declared).surgery == again.surgery
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_header_of_reader_state_is_the_one_that_flink_writes(line: str) -> None:
-    """It is the same for every FLIP-27 source."""
+    """The header is the same for every FLIP-27 source."""
     (stream, *_) = next(o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator).operator
     assert reader_state_header(stream.header) == stream.header
 
@@ -200,15 +200,15 @@ def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path
     mine = replace(stream.states[0], name="mine")
     more = replace(operator, operator=(replace(stream, states=(*stream.states, mine)), *rest))
     with pytest.raises(UnsupportedError, match="with other state than Kafka offsets") as caught:
-        with_kafka(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
+        add_kafka_changes(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
     assert caught.value.found == "mine"
     with pytest.raises(UnsupportedError, match="cannot hold the state"):
-        with_kafka(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
+        add_kafka_changes(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
 
 
 def migrated(source: str, word: str, text: str = "") -> Surgery:
     kafka_changes = KafkaRequest(parse_offsets(text), {}, parse_sources([word]))
-    return with_kafka(NO_SURGERY, open_snapshot(source), kafka_changes)
+    return add_kafka_changes(NO_SURGERY, open_snapshot(source), kafka_changes)
 
 
 def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
@@ -233,7 +233,9 @@ def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
 
 
 def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames)))
+    return add_kafka_changes(
+        NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames))
+    )
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -250,7 +252,7 @@ def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, 
 
 
 def asked(source: str, text: str) -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
+    return add_kafka_changes(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
 
 
 def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None:
@@ -304,7 +306,7 @@ def test_offsets_of_sources_that_cannot_be_read_are_not_changed(tmp_path: Path) 
     unread = source_savepoint(
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
-    with pytest.raises(UnsupportedError, match="those of this source cannot be read"):
+    with pytest.raises(UnsupportedError, match="offsets of this source cannot be read"):
         asked(unread, NEW)
     with pytest.raises(RequestError, match="could not be read"):
         offsets_text(kafka_offsets(open_snapshot(unread)), "csv")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.process import run_step
 from rescale.runstate.claim import claim
@@ -63,7 +63,7 @@ def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
     step: Step, kind: Kind, where: str, plan: Plan, tmp_path: Path
 ) -> None:
     for earlier in BEFORE[step]:
-        earlier(plan, Loop())
+        earlier(plan, InProcessTasks())
     fault, hook = Faults(str(tmp_path / "log"), kind, 1, where), tmp_path / "hook"
     hook.mkdir()
     if kind is Kind.KILL_JVM:
@@ -78,10 +78,10 @@ def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
         wait_for(lambda: not watch.processes(), "the started processes to end", 300)
     alone = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
-        f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"
+        f"the process of the step '{step}' ended without a result" if alone else "Spark's JVM has ended"
     )
     assert not is_published(plan)
     for again in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
-        again(plan, Loop())
+        again(plan, InProcessTasks())
     publish(plan)
     assert_right(plan.target, SOURCE)

@@ -17,8 +17,8 @@ import rescale
 from big_savepoint import write_savepoint
 from rescale.execution.compare.validation.check_units import list_checks
 from rescale.execution.compare.validation.coverage import check_raw_timers
-from rescale.execution.compare.validation.directories import WholeFiles
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.compare.validation.directories import DirectoryFiles
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.planning.prepare import prepare
@@ -97,7 +97,7 @@ def test_discard_does_no_work_for_each_pair_of_subtasks(folders: Callable[[], Pa
         folder = folders()
         target = str(folder / "target")
         request = make_request(written(folder, parallelism), target, [str(parallelism * 4 // 5)])
-        move(prepare(request).plan, Loop())
+        move(prepare(request).plan, InProcessTasks())
         return lambda: discard(target)
 
     assert lines_for_each_pair(prepared, 10) < FEW
@@ -111,7 +111,7 @@ def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() 
             operator("uid", n, MAX_PARALLELISM, databases=tuple(database(i, n, MAX_PARALLELISM, 100) for i in range(n)))
             for n in (parallelism, parallelism * 4 // 5)
         )
-        by_files = [{0: WholeFiles(0, 1, (), (), 0)}]
+        by_files = [{0: DirectoryFiles(0, 1, (), (), 0)}]
         return lambda: list_checks(snapshot(old), snapshot(new), {}, by_files)
 
     assert lines_for_each_pair(prepared, 60) < FEW

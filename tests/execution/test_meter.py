@@ -15,10 +15,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from rescale.execution.job import run_part
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.task_meter import counted_into
 from rescale.runstate.claim import claim
@@ -36,7 +36,7 @@ LARGE = 200_000_000
 """Bytes: far more than the memory of a process otherwise varies."""
 
 
-@pytest.mark.parametrize("tasks", [Loop, shared_processes, slow(shared_spark)])
+@pytest.mark.parametrize("tasks", [InProcessTasks, shared_processes, slow(shared_spark)])
 def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     tasks: Callable[[], Tasks], tmp_path: Path
 ) -> None:
@@ -56,7 +56,7 @@ def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
     workers = metrics["worst_memory_bytes"]["workers"]
-    assert workers == 0 if tasks is Loop else workers > 1_000_000
+    assert workers == 0 if tasks is InProcessTasks else workers > 1_000_000
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
     assert (again["stages"], again["records"]) == ([], 0), "the work of an earlier attempt is not repeated"
@@ -87,7 +87,7 @@ def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path)
 
 @pytest.mark.usefixtures("resettable_peak_memory")
 def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() -> None:
-    counted: list[Counted] = []
+    counted: list[StepCounters] = []
     total: Any = SimpleNamespace(add=counted.append)
     for size in (LARGE, 0):
         with counted_into(total):

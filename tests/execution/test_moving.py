@@ -10,7 +10,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.storage import store as stores
@@ -135,7 +135,7 @@ def test_written_files_are_not_written_again(home: str, source: str, calls: Call
     calls()
     execute_without_spark(plan)
     assert {call.split()[1] for call in calls()} == {name(lost)}
-    validate_published(source, plan.target, Loop())
+    validate_published(source, plan.target, InProcessTasks())
 
 
 def overwritten(store: stores.Store, uri: str) -> None:
@@ -165,7 +165,7 @@ def test_source_that_changes_after_planning_stops_the_run(
         os.utime(changed, ns=(before, before + 1))
     claim(plan)
     with pytest.raises(SnapshotError) as caught:
-        reshuffle_keyed_state(plan, Loop())
+        reshuffle_keyed_state(plan, InProcessTasks())
     assert (caught.value.exit_code, caught.value.path) == (3, changed)
     assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
 
@@ -176,10 +176,10 @@ def test_source_that_changes_after_moving_is_not_certified(
     home: str, source: str, change: Callable[[stores.Store, str], None], file: int
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     change(somebodys_store(source), plan.files[file].uri)
     with pytest.raises(SnapshotError) as caught:
-        validate_coverage(plan, Loop())
+        validate_coverage(plan, InProcessTasks())
     assert caught.value.path == plan.files[file].uri
     if file and change is gone:
         assert "a file of the source was deleted" in caught.value.what
@@ -191,5 +191,5 @@ def test_published_result_is_not_validated_against_an_incomplete_source(home: st
     execute_without_spark(plan)
     gone(somebodys_store(source), plan.files[1].uri)
     with pytest.raises(SnapshotError, match="files of the source are missing") as caught:
-        validate_published(source, plan.target, Loop())
+        validate_published(source, plan.target, InProcessTasks())
     assert (caught.value.path, caught.value.found) == (plan.files[1].uri, "1 missing")

@@ -82,7 +82,7 @@ def test_finished_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB read\n")
 
 
-def test_drawn_progress_has_ticks_and_a_last_one_that_says_over(
+def test_drawn_progress_ends_with_a_tick_marked_as_over(
     clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Progress, "drawn", True)

@@ -17,8 +17,17 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there, real_run
-from support.s3 import S3Server, somebodys_store
+from support.resuming import (
+    KILLED,
+    SNAPSHOT,
+    Case,
+    assert_right,
+    assert_right_or_not_there,
+    case_on,
+    is_there,
+    real_run,
+)
+from support.s3 import somebodys_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
@@ -27,13 +36,7 @@ on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
 
 @pytest.fixture(params=["local", slow("s3")])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    work = tmp_path / "work"
-    work.mkdir()
-    if request.param == "local":
-        return Case(str(tmp_path / "home"), work, part_size=1000)
-    server: S3Server = request.getfixturevalue("s3")
-    bucket = server.new_bucket("resuming")
-    return Case(f"s3://{bucket}/home", work, part_size=1 << 24)
+    return case_on(request.param, request, tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +124,7 @@ def test_published_result_is_left_alone(case: Case) -> None:
 
 
 def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case) -> None:
-    """It is refused before it writes data, wherever the first run was stopped."""
+    """The second plan is refused before it writes data, wherever the first run was stopped."""
     writes = case.writes()
     claimed = next(k for k, line in enumerate(writes, 1) if line.endswith("/claim"))
     for k in (claimed + 1, len(writes) - 1):

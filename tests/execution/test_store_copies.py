@@ -9,7 +9,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.new_streams import CopiedFile
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
@@ -73,7 +73,7 @@ def test_ranges_of_key_groups_are_copied_by_the_store(home: str, source: str) ->
     plan = plan_rescale(source, join(home, "target"), ["3"])
     ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
     assert ours <= 3 * PART_SIZE, "the tasks wrote more than a part with the header of each new stream"
-    assert validate_published(source, plan.target, Loop()).verdict == "complete"
+    assert validate_published(source, plan.target, InProcessTasks()).verdict == "complete"
 
 
 def test_store_without_copies_gets_the_same_files(
@@ -83,13 +83,13 @@ def test_store_without_copies_gets_the_same_files(
     once.
     """
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     first = versions(plan)
     remove(plan)
     own = stores._s3()
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
     capfd.readouterr()
-    assert left_to_the_store(lambda: move(plan, Loop())) == 0
+    assert left_to_the_store(lambda: move(plan, InProcessTasks())) == 0
     assert (
         capfd.readouterr().err.count(
             "the store does not copy objects itself, so the tasks read and write them: planted"
@@ -118,17 +118,17 @@ def test_files_that_rocksdb_does_not_rewrite_are_copied_whole_by_the_store(
     (operator,) = (operator for operator in plan.operators if operator.compacted)
     taken = sum(stream.size for stream in operator.streams if isinstance(stream, CopiedFile))
     rewritten = tuple(f"{plan.file_name(operator, compacted_file)}-" for compacted_file in operator.compacted)
-    copied = left_to_the_store(lambda: move(plan, Loop())) - taken
+    copied = left_to_the_store(lambda: move(plan, InProcessTasks())) - taken
     there = {entry.pin.etag for entry in open_store(source).list(source)}
     files = [entry for entry in open_store(plan.target).list(plan.target) if name(entry.uri).startswith(rewritten)]
     left = [file for file in files if file.pin.etag in there and file.uri.endswith(".sst")]
     assert 0 < sum(entry.size for entry in left) <= copied < sum(file.size for file in files)
-    assert validate_coverage(plan, Loop()).verdict == "complete"
+    assert validate_coverage(plan, InProcessTasks()).verdict == "complete"
     remove(plan)
     own = stores._s3()
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
     capfd.readouterr()
-    assert left_to_the_store(lambda: move(plan, Loop())) == 0
+    assert left_to_the_store(lambda: move(plan, InProcessTasks())) == 0
     said = (
         "have RocksDB rewrite files: the store does not copy objects itself, so the tasks read and write them: planted"
     )
@@ -146,7 +146,7 @@ def test_changed_source_is_not_copied(home: str, source: str) -> None:
     store.put(changed, data[:-9] + bytes(9))
     claim(plan)
     with pytest.raises(SnapshotError, match="has changed") as caught:
-        _ = reshuffle_keyed_state(plan, Loop()), validate_coverage(plan, Loop())
+        _ = reshuffle_keyed_state(plan, InProcessTasks()), validate_coverage(plan, InProcessTasks())
     assert caught.value.path == changed
 
 
@@ -154,16 +154,16 @@ def test_lost_copies_are_made_again_and_all_copies_can_be_discarded(
     home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store, places = open_store(plan.target), places_of(plan)
     lost = next(entry for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
     store.delete([lost.uri, places.written_handles("keyed")])
     own, log = stores._s3(), tmp_path / "log"
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(log), Kind.ERROR, 1, "copy_part")))
     with pytest.raises(StoreError, match="planted"):
-        reshuffle_keyed_state(plan, Loop())
+        reshuffle_keyed_state(plan, InProcessTasks())
     monkeypatch.setattr(stores, "_s3", lambda: own)
-    assert 0 < left_to_the_store(lambda: move(plan, Loop())) < lost.size
+    assert 0 < left_to_the_store(lambda: move(plan, InProcessTasks())) < lost.size
     assert lost in store.list(plan.target)
     store.begin_parts(lost.uri, places.staging)
     discard(plan.target)

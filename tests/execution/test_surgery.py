@@ -13,7 +13,7 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.compare.validation.declared_differences import check_declared
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
 from rescale.planning.prepare import prepare
@@ -75,8 +75,8 @@ def test_renamed_operator_has_its_new_id_in_the_result(
     given = {ids[word.partition("=")[0]]: word.partition("=")[2] for word in renames if stored}
     given.pop(HEX, None)
     assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept | given
-    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
-    assert not diff_snapshots(source, result, Loop()).equal or "finished" in said
+    assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
+    assert not diff_snapshots(source, result, InProcessTasks()).equal or "finished" in said
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "under its new id" in certificate.proves
@@ -89,15 +89,15 @@ def test_published_result_is_validated_with_the_surgery_in_its_certificate(tmp_p
     plan = plan_rescale(source, str(target), ["2"], renames=renames)
     execute_without_spark(plan)
     certified = read_certificate(str(target))
-    again = validate_published(source, str(target), Loop())
+    again = validate_published(source, str(target), InProcessTasks())
     assert again.operators == certified.operators
     assert again.surgery == certified.surgery != NO_SURGERY
     declared = parse_surgery(renames=renames)
-    assert validate_published(source, str(target), Loop(), declared=declared).surgery == again.surgery
+    assert validate_published(source, str(target), InProcessTasks(), declared=declared).surgery == again.surgery
     moved = target.rename(tmp_path / "moved")
-    assert validate_published(source, str(moved), Loop(), declared=declared).operators == again.operators
+    assert validate_published(source, str(moved), InProcessTasks(), declared=declared).operators == again.operators
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped") as caught:
-        validate_published(source, str(moved), Loop())
+        validate_published(source, str(moved), InProcessTasks())
     assert "--rename OLD=NEW" in str(caught.value.advice)
 
 
@@ -123,7 +123,7 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
     ids = {entry.operator_id: entry.uid for entry in result.metadata.operators}
     assert ids[operator_id_of_uid("visits")] == "visits"
     assert not ids.keys() & {operator_id_of_uid(uid) for uid in ("revenue", "clicks", "per-half-minute")}
-    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
+    assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "holds nothing of an operator that was declared as dropped" in certificate.proves
@@ -137,13 +137,15 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
     (visits,) = (line for line in declared_lines(plan.surgery) if line.startswith("visits (47f7d7"))
     assert "of state are lost: " in visits
     assert lost["visits"].states[0].name in visits
-    again = validate_published(source.directory, target, Loop())
+    again = validate_published(source.directory, target, InProcessTasks())
     assert again.surgery == certificate.surgery
     drops = ["visits", "per-half-minute"]
     declared = parse_surgery(renames=renames, drops=drops)
-    assert validate_published(source.directory, target, Loop(), declared=declared) == again
+    assert validate_published(source.directory, target, InProcessTasks(), declared=declared) == again
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped"):
-        validate_published(source.directory, target, Loop(), declared=parse_surgery(renames=renames, drops=["visits"]))
+        validate_published(
+            source.directory, target, InProcessTasks(), declared=parse_surgery(renames=renames, drops=["visits"])
+        )
 
 
 def test_missing_files_of_a_dropped_operator_are_ignored(tmp_path: Path) -> None:
@@ -188,8 +190,8 @@ def test_dropped_state_is_missing_and_its_operator_stays(
     for operator in result.operators:
         own = {state for operator_id, state in gone if operator_id == operator.operator_id}
         assert {*state_names(operator)} == there[operator.operator_id] - own
-    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
-    assert not diff_snapshots(source, result, Loop()).equal
+    assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
+    assert not diff_snapshots(source, result, InProcessTasks()).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert {operator_id: [*counted] for operator_id, counted in records_lost(certificate).items()} == {
@@ -200,12 +202,12 @@ def test_dropped_state_is_missing_and_its_operator_stays(
     assert all(number > 0 for counted in records_lost(certificate).values() for number in counted.values())
     assert "the result holds nothing of a state that was declared as dropped" in certificate.proves
     declared = parse_surgery(state_drops=state_drops)
-    again = validate_published(source.directory, target, Loop(), declared=declared)
+    again = validate_published(source.directory, target, InProcessTasks(), declared=declared)
     assert again.operators == certificate.operators
     moved = str(Path(target).rename(tmp_path / "moved"))
-    assert validate_published(source.directory, moved, Loop(), declared=declared).surgery == again.surgery
+    assert validate_published(source.directory, moved, InProcessTasks(), declared=declared).surgery == again.surgery
     with pytest.raises(IntegrityError):
-        validate_published(source.directory, moved, Loop())
+        validate_published(source.directory, moved, InProcessTasks())
 
 
 def _any_states(snapshot: Snapshot) -> list[str]:
@@ -226,7 +228,7 @@ def test_plan_says_how_much_of_a_dropped_state_is_lost(tmp_path: Path) -> None:
     assert re.search(r"is dropped: some of [\d.]+ kB of keyed state are lost$", way), way
     assert "the state owners (UNION, " in owners
     assert plan.surgery.dropped_states[1].bytes == plan.surgery.dropped_states[1].of_bytes > 0
-    assert any("records are read one by one" in warning for warning in plan.warnings)
+    assert any("records are read and rewritten" in warning for warning in plan.warnings)
     assert not any("Flink can do itself" in warning for warning in plan.warnings)
 
 
@@ -246,7 +248,7 @@ def test_plan_tells_file_sizes_and_certificate_records_of_a_dropped_rocksdb_stat
     certificate = read_certificate(target)
     ((number,),) = (lost.values() for lost in records_lost(certificate).values())
     assert f" is dropped: {number} records, " in certified_lines(certificate)[-1]
-    again = validate_published(source.directory, target, Loop())
+    again = validate_published(source.directory, target, InProcessTasks())
     assert again.surgery == certificate.surgery
     assert certificate.surgery == plan.surgery
     only = ["tumbling:window-contents"]
@@ -263,7 +265,7 @@ def test_operator_that_loses_all_keyed_states_has_no_keyed_state(tmp_path: Path)
     execute_without_spark(plan)
     result = next(operator for operator in open_snapshot(target).operators if operator.label == "clicks-per-user")
     assert (result.keyed, result.databases) == ((), ())
-    assert diff_snapshots(source, open_snapshot(target), Loop(), plan.surgery).equal
+    assert diff_snapshots(source, open_snapshot(target), InProcessTasks(), plan.surgery).equal
 
 
 def _cut(file: Path) -> None:
@@ -305,10 +307,10 @@ def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     planned = document_of(places_of(plan).plan).plan
     assert planned is not None
     assert planned.surgery.dropped[0].bytes == lost.bytes
-    again = validate_published(str(directory), target, Loop())
+    again = validate_published(str(directory), target, InProcessTasks())
     assert again.surgery == read_certificate(target).surgery
     declared = parse_surgery(drops=[uid])
-    assert validate_published(str(directory), target, Loop(), declared=declared).operators == again.operators
+    assert validate_published(str(directory), target, InProcessTasks(), declared=declared).operators == again.operators
 
 
 def test_declared_loss_of_a_dropped_operator_must_be_exact() -> None:

@@ -139,7 +139,7 @@ def test_jumping_clock_does_not_change_the_length_of_spans(hours: int, monkeypat
     with tracing.traced("step"):
         for place in ("time.time_ns", "opentelemetry.sdk.trace.time_ns"):
             monkeypatch.setattr(place, lambda: clock() + hours * 3600 * 10**9)
-        METER.ended("stage", 1, 0.0)
+        METER.add_stage("stage", 1, 0.0)
     stage, step = ((span.start_time or 0, span.end_time or 0) for span in exporter.get_finished_spans())
     assert step[0] <= stage[0] <= stage[1] <= step[1]
     assert step[1] - step[0] < 1800 * 10**9

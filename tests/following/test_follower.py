@@ -14,12 +14,13 @@ from unittest.mock import Mock
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.removal import remove_follower
@@ -28,9 +29,9 @@ from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
     described_rounds,
+    finished_rounds,
     read_round,
     round_target,
-    rounds_there,
 )
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import publish
@@ -39,7 +40,7 @@ from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError
+from rescale.text.errors import IntegrityError, RequestError
 from support import edited, snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.diffing import diff
@@ -69,8 +70,8 @@ def job(home: str, tmp_path: Path) -> Checkpoints:
 
 
 def carry_out(plan: Plan, proof: Proof) -> None:
-    move(plan, Loop(2, None))
-    validate_coverage(plan, Loop(2, None), proof)
+    move(plan, InProcessTasks(2, None))
+    validate_coverage(plan, InProcessTasks(2, None), proof)
 
 
 def follower_of(job: Checkpoints, home: str, said: list[str] | None = None, shape: Any = SHAPE) -> Follower:
@@ -108,16 +109,59 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         (made,) = follow(follower, 1)
         assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
         assert (made.rows_left, made.rows_came, made.bytes_read) == (0, 0, 0)
-        assert rounds_there(follower.target) == [3, number], "the base, and the newest"
+        assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert complete_checkpoints(pins_place(follower.target)) == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
     finish(follower)
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
     left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
     assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
     with pytest.raises(RequestError):
         follow(follower, 1)
+
+
+def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoints, home: str) -> None:
+    proofs: list[tuple[int, Proof]] = []
+
+    def noting(plan: Plan, proof: Proof) -> None:
+        proofs.append((plan.checkpoint_id, proof))
+        carry_out(plan, proof)
+
+    follower = replace(follower_of(job, home), move=noting)
+    follow(follower, 0)
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        follow(follower, 1)
+    checkpoints_follow(job, [6])
+    job.rewrite(with_other_backends)
+    follow(follower, 1)
+    checkpoints_follow(job, [7])
+    follow(follower, 1)
+    full, changes = Proof.RECORDS, Proof.CHANGES
+    assert proofs == [(3, full), (4, changes), (4, full), (5, changes), (6, full), (7, changes), (7, full)]
+    assert [made.compared for made in described_rounds(follower.target)] == [None, 4, 4, None, 7]
+    assert read_certificate(round_target(follower.target, 7)).proof == "records"
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+
+    def differing(plan: Plan, proof: Proof) -> None:
+        if plan.continued is not None and proof is Proof.RECORDS:
+            raise IntegrityError("a record differs", path=plan.target)
+        carry_out(plan, proof)
+
+    with pytest.raises(IntegrityError) as caught:
+        follow(replace(follower, move=differing), 1)
+    assert "makes a new base" in str(caught.value.advice)
+    assert finished_rounds(follower.target) == []
+    (made,) = follow(follower, 0)
+    assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
 
 
 def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:
@@ -126,7 +170,7 @@ def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: st
     planned = follower.plan_last()
     assert planned.kind is RoundKind.ROUND
     finish(follower)
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Checkpoints, home: str) -> None:
@@ -135,7 +179,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     follow(follower, 0)
     early = follower.plan_last().prepared.plan
     claim(early)
-    move(early, Loop(2, None))
+    move(early, InProcessTasks(2, None))
     checkpoints_follow(job, [4])
     follow(follower, 1)
     assert follower.plan_last().prepared.plan.checkpoint_id == 4
@@ -157,7 +201,7 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
     assert (made.kind, made.number, made.root) == (RoundKind.BASE, 1, 4)
     assert made.reason is not None
     assert "another" in made.reason
-    assert rounds_there(follower.target) == [4]
+    assert finished_rounds(follower.target) == [4]
 
 
 def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +214,7 @@ def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monk
     checkpoints_follow(job, [5])
     (made,) = follow(follower, 1)
     assert (made.kind, made.root, made.number) == (RoundKind.JOINED, 3, 2)
-    assert rounds_there(follower.target) == [3, 5]
+    assert finished_rounds(follower.target) == [3, 5]
 
 
 def test_every_second_round_is_published(job: Checkpoints, home: str) -> None:

@@ -67,7 +67,7 @@ def test_copy_shuffles_nothing_and_rehash_shuffles_everything() -> None:
     assert TB / 40 < rehashed.scratch < TB / 40 * 1.1
 
 
-def test_cluster_with_too_little_scratch_or_memory_has_misfits() -> None:
+def test_estimate_names_resources_that_are_too_small() -> None:
     work = workload_of(large_plan(10 * TB, 32000))
     assert estimate(work, FORTY).misfits == ()
     tight = replace(FORTY, scratch=200 << 30, driver_memory=1 << 30)
@@ -75,7 +75,10 @@ def test_cluster_with_too_little_scratch_or_memory_has_misfits() -> None:
     assert [misfit.need for misfit in misfits] == [Need.SCRATCH, Need.DRIVER_MEMORY]
     assert all(misfit.needed > misfit.has for misfit in misfits)
     few = workload_of(large_plan(100 * TB, 64, subtasks=10, groups=128))
-    assert {misfit.need for misfit in estimate(few, FORTY).misfits} == {Need.OBJECT, Need.WORKER_MEMORY}
+    assert {misfit.need for misfit in estimate(few, FORTY).misfits} == {
+        Need.OBJECT,
+        Need.WORKER_MEMORY,
+    }
 
 
 def test_cluster_is_read_from_options_and_environment() -> None:

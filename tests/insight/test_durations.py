@@ -13,7 +13,7 @@ from rescale.planning.request.request import make_request
 from support.synthetic import database, header_of, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
-PROCESSES, WORKERS = 3 * PROCESS_SECONDS, 2 * WORKERS_SECONDS
+PROCESSES, WORKERS = 3 * PROCESS_SECONDS, WORKERS_SECONDS
 """Seconds for processes and their workers in a run without operator state."""
 HEADER = header_of("sum")
 
@@ -50,6 +50,14 @@ def test_estimated_restore_by_flink_is_within_twice_the_measured_time(parallelis
     databases = tuple(database(i, 4, 128, GB // 4) for i in range(4))
     seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], on_s3=False)
     assert measured / 2 < seconds < measured * 2
+
+
+def test_many_small_records_take_longer_than_few_large_ones() -> None:
+    """The same bytes in records of 1 KB and of 40 bytes (`benchmarks/real_job.py`)."""
+    plan = one_gigabyte("/target", "1000")
+    (operator_id,) = (operator.operator_id for operator in plan.operators)
+    large, small = (durations(plan, None, {operator_id: GB // size}).run for size in (1000, 40))
+    assert small - PROCESSES - WORKERS > 2 * (large - PROCESSES - WORKERS)
 
 
 def test_s3_is_estimated_slower_and_a_restore_flink_refuses_has_no_time() -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, evenness
+from rescale.insight.key_group_sizes import KeyGroupSizes, estimated_number_of_keys, evenness
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from support.synthetic import keyed_stream, operator, own_stream
 
@@ -62,15 +62,15 @@ def test_few_keys_are_estimated_from_the_empty_key_groups(keys: int) -> None:
     for _ in range(50):
         filled = {random.randrange(128) for _ in range(keys)}
         stream = keyed_stream(0, dict.fromkeys(filled, 10), Framing.CANONICAL, first=0, last=127)
-        guesses.append(about_keys(operator("counts", 1, keyed=(stream,))))
+        guesses.append(estimated_number_of_keys(operator("counts", 1, keyed=(stream,))))
     known = [guess for guess in guesses if guess is not None]
     assert len(known) > 25
     assert sum(known) / len(known) == pytest.approx(keys, rel=0.2)
 
 
 def test_number_of_many_keys_is_not_estimated() -> None:
-    assert about_keys(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),))) is None
-    assert about_keys(operator("lists", 1)) is None
+    assert estimated_number_of_keys(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),))) is None
+    assert estimated_number_of_keys(operator("lists", 1)) is None
     assert advice(4, [1] * 128).few_keys is None
     for keys, few in ((399, 399), (400, None)):
         made = shape_advice("id", "counts", 4, (), KeyGroupSizes((1,) * 128, exact=True), 1.0, (), keys)

@@ -59,11 +59,11 @@ def test_missing_rights_are_named(
     check_driver_rights(checks)
     of_executors, of_drivers = checks.done
     if executors is None:
-        assert (of_executors.outcome, of_executors.result) == (CheckOutcome.OK, "all are there")
+        assert (of_executors.outcome, of_executors.result) == (CheckOutcome.OK, "all granted")
     else:
         assert (of_executors.outcome, of_executors.result) == (CheckOutcome.WARNING, f"missing: {executors}")
     if drivers is None:
-        assert (of_drivers.outcome, of_drivers.result) == (CheckOutcome.OK, "all are there")
+        assert (of_drivers.outcome, of_drivers.result) == (CheckOutcome.OK, "all granted")
     else:
         assert of_drivers.outcome is CheckOutcome.ERROR
         assert drivers in of_drivers.result

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
+from k8s.flink_operator import FlinkNamespace, flink_namespace
+from rescale.airflow.flink.deployment import DeploymentSpec, is_redeployed, read_deployment, redeploy
 from rescale.airflow.flink.operators import GoBack, HandOverJob
 from rescale.airflow.flink.starting import check_hand_over
-from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import PatchDeployment
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError, RescaleError
 from support.deferring import run_operator
-from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm
 from support.needs import need_kubernetes
 
@@ -54,14 +54,14 @@ def where(space: FlinkNamespace, access: str) -> PatchDeployment:
     return msgspec.structs.replace(made, connection=access)
 
 
-def before_of(where: PatchDeployment) -> JobBefore:
+def before_of(where: PatchDeployment) -> JobToRestart:
     deployment = read_deployment(where)
     # Nothing listens there, because a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
-    return JobBefore(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
+    return JobToRestart(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
 
 
-def going_back(before: JobBefore) -> GoBack:
+def going_back(before: JobToRestart) -> GoBack:
     taken = {"savepoint": "s3://bucket/source", "job": before.job_id, "state": "FINISHED"}
     return GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken)
 
@@ -80,7 +80,7 @@ def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> thr
     return thread
 
 
-def hand_over(where: PatchDeployment, start: Start, before: JobBefore | None = None) -> Any:
+def hand_over(where: PatchDeployment, start: Start, before: JobToRestart | None = None) -> Any:
     documents = {"before": msgspec.to_builtins(before)} if before else {"hand_over": msgspec.to_builtins(where)}
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), "a-run")
 
@@ -116,8 +116,8 @@ def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
     made = space.deploy({**JOB, "state": "suspended"}, {})
     where = msgspec.structs.replace(made, connection=access)
     old = read_deployment(where).fields
-    assert old == Wanted(None, 2, None)
-    assert redeploy(where, Wanted("s3://bucket/result", 3, "256")) == 1
+    assert old == DeploymentSpec(None, 2, None)
+    assert redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256")) == 1
     assert space.spec(where)["flinkConfiguration"] == {MAXIMUM: "256"}
     assert space.spec(where)["job"]["state"] == "running"
     assert redeploy(where, msgspec.structs.replace(old, snapshot="s3://bucket/source")) == 2
@@ -125,7 +125,7 @@ def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
 
 
 def test_job_runs_once_the_operator_has_reconciled_this_patch(space: FlinkNamespace, where: PatchDeployment) -> None:
-    nonce = redeploy(where, Wanted("s3://bucket/result", 3, "256"))
+    nonce = redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256"))
     assert not is_redeployed(where, nonce), "the job that runs is the old one"
     space.reconcile(where, "RECONCILING", "STABLE")
     assert not is_redeployed(where, nonce)
@@ -144,7 +144,7 @@ def test_deployment_that_the_operator_gave_up_is_reported_and_patched_again(
     with pytest.raises(TaskEnded, match=r"(?s)could not start the job.*FAILED: the maximum in the code is 128"):
         hand_over(where, Start("s3://bucket/result", 3, 256))
     operator.join()
-    assert redeploy(where, Wanted("s3://bucket/result", 3, "256")) == 2, "when the task is cleared"
+    assert redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256")) == 2, "when the task is cleared"
     operator = acted_on(space, where, "RUNNING", "STABLE")
     back = going_back(before)
     assert run_operator(back, "a-run")["nonce"] == 3
@@ -154,7 +154,7 @@ def test_deployment_that_the_operator_gave_up_is_reported_and_patched_again(
 def test_deployment_that_cannot_be_patched_is_refused_with_the_reason(
     space: FlinkNamespace, where: PatchDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = Wanted("s3://bucket/result", 3, "256")
+    wanted = DeploymentSpec("s3://bucket/result", 3, "256")
     with pytest.raises(RequestError, match="a session cluster"):
         redeploy(space.deploy(None, {}), wanted)
     with pytest.raises(RequestError, match="refuses to get") as caught:
@@ -182,7 +182,7 @@ def test_role_of_the_chart_allows_the_hand_over_only_in_its_namespaces(
     connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig_of("airflow-worker")}}
     monkeypatch.setenv("AIRFLOW_CONN_OF_THE_CHART", json.dumps(connection))
     where = msgspec.structs.replace(space.deploy(JOB, OPTIONS), connection="of_the_chart")
-    wanted = Wanted("s3://bucket/result", 3, "256")
+    wanted = DeploymentSpec("s3://bucket/result", 3, "256")
     assert redeploy(where, wanted) == 1
     with flink_namespace() as elsewhere:
         other = msgspec.structs.replace(elsewhere.deploy(JOB, OPTIONS), connection="of_the_chart")

@@ -16,7 +16,7 @@ from rescale.airflow.live import driver_pod
 from rescale.airflow.live.mover import mover
 from rescale.airflow.steps import leftover_pods
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.following.follower import Follower, Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -95,7 +95,7 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
         follower.move_last(planned)
         publish(planned.prepared.plan)
     wait_for(lambda: not rounds_pods(space), "the pod to be gone")
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def follow(follower: Follower, rounds: int) -> list[Round]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import re
@@ -12,17 +13,18 @@ import pytest
 
 import rescale
 from rescale.cli.main import parser
+from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.option import FormSection, Option
 from rescale.options.rows import OPTIONS
 from support.readme import ROOT
 
 PACKAGE = Path(rescale.__file__).parent
 
-BESIDE_REQUEST = {"base", "output", "yes"}
-"""Options of `rescale run` that the chart passes on and that are no part of a request."""
+OF_THE_CHART = {"help", "target", "master", "prepare"}
+"""Options of `rescale run` that the chart sets itself, or does not need."""
 
 
-@pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*OPTIONS, *FOLLOW_OPTIONS], ids=lambda row: row.name)
 def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
     flag, _, value = row.example.partition(" ")
     assert flag == row.flag
@@ -35,6 +37,7 @@ def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
 
 def test_fields_are_ordered_by_form_section() -> None:
     sections = [row.field.section for row in OPTIONS]
+    assert FormSection.NOWHERE not in sections
     assert sections == sorted(sections, key=list(FormSection).index)
 
 
@@ -42,7 +45,10 @@ def test_chart_accepts_the_options_of_a_run() -> None:
     schema = json.loads((ROOT / "charts/rescale/values.schema.json").read_text(encoding="utf-8"))
     pattern = schema["properties"]["run"]["properties"]["options"]["items"]["pattern"]
     names = {name for group in re.findall(r"\((.*?)\)", pattern) for name in group.split("|")}
-    assert names == {row.name for row in OPTIONS if "run" in row.commands} | BESIDE_REQUEST
+    (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    flags = {flag for flag in commands.choices["run"]._option_string_actions if flag.startswith("--")}
+    assert names == {flag.removeprefix("--") for flag in flags} - OF_THE_CHART
+    assert names >= {row.name for row in OPTIONS if "run" in row.commands}
 
 
 def mentioned() -> Iterator[str]:
@@ -55,7 +61,7 @@ def mentioned() -> Iterator[str]:
                     yield str(argument.value).removeprefix("--")
 
 
-def test_options_mentioned_in_advice_exist() -> None:
+def test_options_mentioned_in_advice_have_a_field() -> None:
     names = set(mentioned())
     assert {"max-parallelism", "drop"} <= names
     assert names <= {row.name for row in OPTIONS}

@@ -243,10 +243,10 @@ class Flink:
     ) -> list[Path]:
         """Run the first phase of `job`, take snapshots of these kinds below `directory`, and return their paths.
 
-        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Three other words take no snapshot:
-        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, and
-        `details` writes a file with the answer of Flink's REST API about the job. If the snapshot `restored` is given,
-        the job is restored from it and does not run its first phase.
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Four other words take no snapshot:
+        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, `pause`
+        waits for two seconds, and `details` writes a file with the answer of Flink's REST API about the job. If the
+        snapshot `restored` is given, the job is restored from it and does not run its first phase.
         """
         answer = self.command(
             "snapshot",
@@ -267,7 +267,6 @@ class Flink:
         *,
         kinds: Sequence[str] = ("canonical",),
         restored: Path | None = None,
-        timeout: float = PATIENCE_SECONDS,
     ) -> Collected:
         """Run `job`, restored from `restored` if given, until it has emitted this many results; then take snapshots.
 
@@ -275,7 +274,7 @@ class Flink:
         """
         answer = self.command(
             "collect",
-            timeout=timeout,
+            timeout=PATIENCE_SECONDS,
             job=job.document(),
             directory=str(directory),
             results=results,

@@ -14,7 +14,7 @@ from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from support import snapshots
 from support.pipeline import execute, plan_rescale
 from support.slow import lines_in_turn
@@ -129,7 +129,7 @@ def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case
         format="canonical",
     )
     execute(plan)
-    seen = validate_published(str(source), str(target), Loop(), allow_prefixes=[str(tmp_path / "first")])
+    seen = validate_published(str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")])
     assert seen.verdict == "complete"
     shutil.rmtree(tmp_path / "source")
     shutil.rmtree(tmp_path / "first", ignore_errors=True)

@@ -19,7 +19,7 @@ from oracle.cases import ROCKSDB, graph
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL, MERGING
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.execution.writers.rocksdb.rows_writer import changes_of_blocks
@@ -36,7 +36,7 @@ from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.reading.opening import open_snapshot
-from rescale.text.errors import IntegrityError
+from rescale.text.errors import IntegrityError, SnapshotError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
 from support.slow import slow
@@ -68,8 +68,8 @@ CASES = (
 
 def execute_with(plan: Plan, proof: Proof) -> Certificate:
     """Move, validate and publish; return the certificate."""
-    move(plan, Loop(2, None))
-    certificate = validate_coverage(plan, Loop(2, None), proof)
+    move(plan, InProcessTasks(2, None))
+    certificate = validate_coverage(plan, InProcessTasks(2, None), proof)
     publish(plan)
     return certificate
 
@@ -95,7 +95,9 @@ def test_continued_rounds_give_what_a_full_run_gives(
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
         assert changes.total("read") == plan.bytes_compared, "diff --by-file differs from what a round reads"
         certificate = execute_with(plan, Proof.CHANGES)
-        assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
+        assert states_of(certificate) == states_of(
+            validate_published(str(source), str(target), InProcessTasks(2, None))
+        )
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
         assert difference.equal, [
             state for operator in difference.operators for state in operator.states if not state.equal
@@ -175,13 +177,13 @@ def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> N
     """All files of the savepoint are new, so all keys are looked up, although few rows have changed."""
     target = tmp_path / "target"
     certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), Loop(2, None)))
+    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), InProcessTasks(2, None)))
     assert diff(open_snapshot(chain[4]), open_snapshot(str(target))).equal
 
 
 def refuse_to_certify(plan: Plan) -> None:
     """Check that no proof accepts the result of the plan."""
-    tasks = Loop(2, None)
+    tasks = InProcessTasks(2, None)
     move(plan, tasks)
     for proof in (Proof.CHANGES, Proof.RECORDS):
         with pytest.raises(IntegrityError):
@@ -191,6 +193,11 @@ def refuse_to_certify(plan: Plan) -> None:
 @pytest.mark.parametrize("plant", PLANTED)
 def test_planted_fault_in_changes_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
     plan = plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
+    refuse_to_certify(with_planted(plan, plant))
+
+
+def with_planted(plan: Plan, plant: Plant) -> Plan:
+    """Plant a fault in each operator that is continued."""
     operators = tuple(
         replace(operator, rekeying=plant(operator.rekeying))
         if operator.rekeying is not None and operator.is_continued
@@ -198,7 +205,7 @@ def test_planted_fault_in_changes_is_found(chain: list[str], tmp_path: Path, pla
         for operator in plan.operators
     )
     assert operators != plan.operators
-    refuse_to_certify(replace(plan, operators=operators))
+    return replace(plan, operators=operators)
 
 
 def test_deleted_row_that_comes_back_is_found(
@@ -212,28 +219,83 @@ def test_deleted_row_that_comes_back_is_found(
     refuse_to_certify(plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"]))
 
 
+@pytest.mark.parametrize(
+    "misplaced",
+    [
+        pytest.param(lambda place: place._replace(sequence=0), id="number 0"),
+        pytest.param(lambda place: place._replace(sequence=place.sequence - 1), id="number of the round before"),
+        pytest.param(lambda place: place._replace(level=place.level + 1), id="level of the round before"),
+        pytest.param(lambda place: place._replace(level=6), id="level of the base"),
+    ],
+)
+def test_rounds_in_the_wrong_order_are_found(
+    chain: list[str], tmp_path: Path, misplaced: Callable[[ChangesPlace], ChangesPlace]
+) -> None:
+    """The second round has a number or a level that is not above those of the first.
+
+    The writer reads its MANIFEST again, and refuses most of these before the proof does.
+    """
+    second = tmp_path / "second"
+    execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
+    plan = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
+
+    def placed(continued: Rekeying) -> Rekeying:
+        return replace(
+            continued, bases=tuple(base._replace(changes=misplaced(base.changes)) for base in continued.bases)
+        )
+
+    planted = with_planted(plan, placed)
+    with pytest.raises((IntegrityError, SnapshotError, AssertionError)):
+        execute_with(planted, Proof.CHANGES)
+
+
+def test_round_that_is_applied_twice_does_no_harm(chain: list[str], tmp_path: Path) -> None:
+    """The changes from the second checkpoint to the third are laid over the result of the third."""
+    second, third, target = (tmp_path / name for name in ("second", "third", "target"))
+    execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
+    again = plan_continued(chain[3], str(third), str(second), ["3"], ["1000"])
+    execute_without_spark(again)
+    plan = with_changes_of(plan_continued(chain[3], str(target), str(third), ["3"], ["1000"]), again)
+    certificate = execute_with(plan, Proof.CHANGES)
+    assert states_of(certificate) == states_of(validate_published(chain[3], str(target), InProcessTasks(2, None)))
+    assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
+
+
+def test_changes_over_a_later_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path) -> None:
+    """The changes from the first checkpoint to the third lack rows that the second one alone has."""
+    second = tmp_path / "second"
+    execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
+    part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
+    whole = plan_continued(chain[3], str(tmp_path / "whole"), chain[0], ["3"], ["1000"])
+    refuse_to_certify(with_changes_of(part, whole))
+
+
 def test_omitted_round_is_found(chain: list[str], tmp_path: Path) -> None:
     """The changes from the second checkpoint to the third are laid over the result of the first."""
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     whole = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
     part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
-    numbers = {file.uri: number for number, file in enumerate(whole.files)}
-    missing = [file for file in part.files if file.uri not in numbers]
-    files = (*whole.files, *missing)
+    refuse_to_certify(with_changes_of(whole, part))
+
+
+def with_changes_of(plan: Plan, other: Plan) -> Plan:
+    """Return a plan that lays the changes of another plan over its own base."""
+    known = {file.uri for file in plan.files}
+    files = (*plan.files, *(file for file in other.files if file.uri not in known))
     places = {file.uri: number for number, file in enumerate(files)}
-    renumbered = [places[file.uri] for file in part.files]
+    renumbered = [places[file.uri] for file in other.files]
     operators = []
-    for operator, other in zip(whole.operators, part.operators, strict=True):
+    for operator, giver in zip(plan.operators, other.operators, strict=True):
         if operator.rekeying is None or not operator.is_continued:
             operators.append(operator)
             continue
-        assert other.rekeying is not None
+        assert giver.rekeying is not None
         changes = with_changes(
-            other.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
+            giver.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
         )
         operators.append(replace(operator, rekeying=replace(operator.rekeying, sources=changes.sources)))
-    refuse_to_certify(replace(whole, files=files, operators=tuple(operators)))
+    return replace(plan, files=files, operators=tuple(operators))
 
 
 def moved(side: Side | None, numbers: Sequence[int]) -> Side | None:

@@ -20,7 +20,7 @@ from oracle.distribution import LINES
 from oracle.harness import Flink
 from oracle.test_continuing import CHURN, Case
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
@@ -120,7 +120,7 @@ def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Ca
         assert set(kinds[1:]) == {"round", "joined"}, rounds
         assert all(made["rows_came"] for made in rounds[1:])
         source = str(job / f"chk-{last}")
-        validate_published(source, str(target), Loop(2, None))
+        validate_published(source, str(target), InProcessTasks(2, None))
         assert diff(open_snapshot(source), open_snapshot(str(target))).equal
         full = tmp_path / "full"
         shape = [str(case.parallelism)]

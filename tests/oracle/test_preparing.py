@@ -11,7 +11,7 @@ from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL, MERGING
 from rescale.execution.preparing import prepare_files
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.places import is_prepared_file
@@ -49,7 +49,7 @@ def test_flink_continues_from_a_result_with_prepared_files(
     target = tmp_path / "target"
     ahead = prepare(make_request(str(first), str(target), [str(restored)]), ahead=True).plan
     begin_preparing(ahead)
-    done = prepare_files(ahead, Loop())
+    done = prepare_files(ahead, InProcessTasks())
     assert done.new_files == done.files > 0
     there = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
     execute(plan_rescale(str(second), str(target), [str(restored)]))

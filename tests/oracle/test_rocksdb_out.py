@@ -20,7 +20,7 @@ from oracle.test_canonical import CHANGING, INLINE
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.rekeying import key_order
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers import windows
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
@@ -119,7 +119,7 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
         files=case.files,
     )
     execute(plan)
-    seen = validate_published(str(source), str(target), Loop(), allow_prefixes=[str(tmp_path / "first")])
+    seen = validate_published(str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")])
     assert seen.verdict == "complete"
     assert plan.refers is (case.files == "refer")
     if not plan.refers:

@@ -10,7 +10,7 @@ import pytest
 
 from oracle.harness import Flink, Job
 from rescale.flink.job_graph import read_job_graph
-from rescale.planning.matching import match, of_graph, of_snapshot
+from rescale.planning.matching import counterparts_of_graph, counterparts_of_snapshot, match
 from rescale.runstate.certificate import read_certificate
 from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
@@ -66,14 +66,14 @@ def test_job_that_lost_its_uids_is_matched_and_restored(flink: Flink, tmp_path: 
     changed = job.with_(uids=dict.fromkeys(("tumbling", "session", "count", "evicting"), ""))
     source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))
     graph, fresh = flink.snapshots(changed, tmp_path / "fresh", "details", "canonical")
-    old = of_snapshot(source.operators)
-    matched = match(old, of_snapshot(open_snapshot(str(fresh)).operators))
+    old = counterparts_of_snapshot(source.operators)
+    matched = match(old, counterparts_of_snapshot(open_snapshot(str(fresh)).operators))
     assert (matched.certain, len(matched.proposed), matched.in_the_way) == (True, 4, ())
     details = graph.read_bytes()
     for document in (details, json.dumps(json.loads(details)["plan"]).encode()):
         vertices = read_job_graph(document, str(graph))
         assert {pair.new.operator_id for pair in matched.proposed} <= {vertex.operator_id for vertex in vertices}
-        by_names = match(old, of_graph(vertices, {}))
+        by_names = match(old, counterparts_of_graph(vertices, {}))
         if source.operators[0].entry.name:
             assert {pair.old.label for pair in by_names.proposed} == {"tumbling", "session"}
             assert set(by_names.options) < set(matched.options)

@@ -205,7 +205,7 @@ def test_plan_warns_of_max_parallelism_1_and_of_what_flink_can_do() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.CANONICAL) for i in range(2))
     source = snapshot(operator("counts", keyed=streams), operator("all", 1, 1))
     (alone, native) = make_plan(source, make_request("/source", "/target", ["4"])).warnings
-    assert alone == "all has max parallelism 1, as operators that can only run with one subtask: it stays"
+    assert alone == "all keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
     assert "Flink can do itself" in native
 
 

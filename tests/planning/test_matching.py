@@ -9,18 +9,24 @@ import pytest
 
 from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.matching import Counterpart, StateSort, match, of_graph, of_snapshot
+from rescale.planning.matching import (
+    Counterpart,
+    StateSignature,
+    counterparts_of_graph,
+    counterparts_of_snapshot,
+    match,
+)
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.snapshot.surgery import Renamed, Surgery, apply_surgery
 from rescale.text.errors import RequestError
 from support import snapshots
 
-COUNT, SUM, OTHER_SUM = (StateSort(n, "VALUE", d) for n, d in (("count", b"l"), ("sum", b"l"), ("sum", b"d")))
-LISTED = StateSort("count", "LIST", b"l")
+COUNT, SUM, OTHER_SUM = (StateSignature(n, "VALUE", d) for n, d in (("count", b"l"), ("sum", b"l"), ("sum", b"d")))
+LISTED = StateSignature("count", "LIST", b"l")
 
 
-def described(operator_id: str, name: str = "", states: Iterable[StateSort] | None = (COUNT,)) -> Counterpart:
+def described(operator_id: str, name: str = "", states: Iterable[StateSignature] | None = (COUNT,)) -> Counterpart:
     known = None if states is None else frozenset(states)
     return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
 
@@ -34,7 +40,9 @@ def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
     source = snapshots.opened("2-clicks")
     ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
     renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))
-    matched = match(of_snapshot(source.operators), of_snapshot(apply_surgery(source, renamed).operators))
+    matched = match(
+        counterparts_of_snapshot(source.operators), counterparts_of_snapshot(apply_surgery(source, renamed).operators)
+    )
     assert matched.certain
     assert {pair.old.operator_id: pair.new.operator_id for pair in matched.proposed}.items() <= ids.items()
     assert {pair.old.label for pair in matched.proposed} == {
@@ -146,7 +154,7 @@ def test_file_that_is_no_plan_of_a_job_is_refused(text: str) -> None:
 
 
 def test_operator_inside_a_chain_has_no_known_id() -> None:
-    graph = of_graph([GraphVertex(ID, "source", ("count",))], {ID: "where it comes from"})
+    graph = counterparts_of_graph([GraphVertex(ID, "source", ("count",))], {ID: "where it comes from"})
     assert [(c.operator_id, c.label, c.chain) for c in graph] == [
         (ID, "where it comes from", ""),
         ("", "count", "source"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rescale.report.page import Code, Command, Listed, Page, Section, Strong, Warned, paragraph, table
-from rescale.report.renderers.markdown import markdown_of
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.markdown import render_markdown
+from rescale.report.renderers.text import render_text
 
 PAGE = Page(
     (
@@ -22,7 +22,7 @@ EVIL = "<script>alert(1)</script> **b** _i_ a_b `c` [d](e) |f| &lt; \x1b[31mred\
 
 
 def test_page_is_rendered_as_text() -> None:
-    assert text_of(PAGE) == (
+    assert render_text(PAGE) == (
         "2 files of /a_b\n  one\n  two\n\n"
         "Numbers\n\na    b\n---  ---\n1    x\n22   y\n\n"
         "one line\nanother\n\n"
@@ -33,7 +33,7 @@ def test_page_is_rendered_as_text() -> None:
 
 def test_long_cell_is_cut_in_the_middle() -> None:
     name = "Calc[" + 400 * "x" + "] (08405ac2a6c18bd2f4e6f92d131bb551)"
-    lines = text_of(Page((table(("operator", "bytes"), [(name, 1), ("y" * 100, 2)]),))).split("\n")
+    lines = render_text(Page((table(("operator", "bytes"), [(name, 1), ("y" * 100, 2)]),))).split("\n")
     assert [line.rstrip() for line in lines[2:]] == [
         f"Calc[{45 * 'x'} … {14 * 'x'}] (08405ac2a6c18bd2f4e6f92d131bb551)  1",
         f"{100 * 'y'}     2",
@@ -41,7 +41,7 @@ def test_long_cell_is_cut_in_the_middle() -> None:
 
 
 def test_page_is_rendered_as_markdown() -> None:
-    assert markdown_of(PAGE) == (
+    assert render_markdown(PAGE) == (
         "**2 files** of `/a_b`\n\n* one\n* two\n\n"
         "### Numbers\n\n| a   | b   |\n|-----|-----|\n| 1   | x   |\n| 22  | y   |\n\n"
         "one line  \nanother\n\n"
@@ -64,14 +64,14 @@ def everywhere(text: str) -> Page:
 
 
 def test_text_has_no_control_characters_for_a_terminal() -> None:
-    text = text_of(everywhere(EVIL))
+    text = render_text(everywhere(EVIL))
     assert text.count("<script>alert(1)</script>") == 10
     assert all(sign.isprintable() or sign == "\n" for sign in text)
     assert text.count("\\x1b[31mred\\n# g") == 10
 
 
 def test_markdown_escapes_markup() -> None:
-    lines = markdown_of(everywhere(EVIL)).splitlines()
+    lines = render_markdown(everywhere(EVIL)).splitlines()
     shown = [line for line in lines if "alert" in line]
     assert len(shown) == 9
     fenced = shown.pop()
@@ -79,12 +79,12 @@ def test_markdown_escapes_markup() -> None:
     code = shown[1].index("`<script>")
     assert all("<" not in line for line in (*shown[:1], shown[1][:code], *shown[2:]))
     assert shown[0].startswith(r"&lt;script>alert(1)&lt;/script> \*\*b\*\* \_i\_ a_b \`c\` \[d\](e) \|f\| &amp;lt; ")
-    assert shown[1].endswith("``" + text_of(Page((paragraph(EVIL),))) + "``")
+    assert shown[1].endswith("``" + render_text(Page((paragraph(EVIL),))) + "``")
 
 
 @pytest.mark.parametrize(("text", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
 def test_escaped_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
-    assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
+    assert render_markdown(Page((paragraph(text),))) == f"{shown}\n"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_escaped_line_begins_no_heading_and_no_list(text: str, shown: str) -> No
     ],
 )
 def test_underscores_within_a_word_stay_and_others_are_escaped(text: str, shown: str) -> None:
-    assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
+    assert render_markdown(Page((paragraph(text),))) == f"{shown}\n"
 
 
 def test_backticks_in_code_do_not_end_it() -> None:
-    assert markdown_of(Page((paragraph(Code("a```b`")), Command("```")))) == "```` a```b` ````\n\n````\n```\n````\n"
+    assert render_markdown(Page((paragraph(Code("a```b`")), Command("```")))) == "```` a```b` ````\n\n````\n```\n````\n"

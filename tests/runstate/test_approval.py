@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import ask, decide
 from rescale.runstate.claim import claim
@@ -24,22 +24,22 @@ from support.pipeline import execute_without_spark, move
 ASKING, OTHER = {"run": "asking"}, {"run": "other"}
 
 STEPS: dict[str, Callable[[Plan], object]] = {
-    "reshuffle": lambda plan: reshuffle_keyed_state(plan, Loop()),
-    "redistribute": lambda plan: redistribute_operator_state(plan, Loop()),
-    "validate": lambda plan: validate_coverage(plan, Loop()),
+    "reshuffle": lambda plan: reshuffle_keyed_state(plan, InProcessTasks()),
+    "redistribute": lambda plan: redistribute_operator_state(plan, InProcessTasks()),
+    "validate": lambda plan: validate_coverage(plan, InProcessTasks()),
     "publish": publish,
 }
 
 
 def certify_without_approval(plan: Plan) -> None:
     """Carry out all steps before the publication, as a run that needs no approval."""
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: str, plan: Plan) -> None:
-    """Also in a run that began before the question was asked."""
+    """This holds for a run that began before the question was asked, too."""
     certify_without_approval(plan)
     ask(plan, ASKING)
     claim(plan)

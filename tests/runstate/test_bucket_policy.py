@@ -13,7 +13,7 @@ import pytest
 
 from rescale.execution.job import run_part
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
@@ -58,14 +58,14 @@ def objects_of_others(home: str) -> dict[str, bytes]:
 def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(home: str, server: S3Server) -> None:
     before, sent = objects_of_others(home), REQUESTS.by_kind
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     store.begin_parts(f"{plan.target}/{'0' * 32}-keyed-0-12345678", "")  # as a killed task leaves it
     discard(plan.target)
     assert store.list(plan.target) == []
     assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_kind - sent)
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     publish(plan)
     assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata, Subtask
 from rescale.flink.metadata.properties import SnapshotType, snapshot_type
 from rescale.flink.metadata.reader import read_metadata
@@ -27,7 +27,7 @@ def metadata(directory: str) -> Metadata:
 
 
 def candidate_of(plan: Plan) -> Metadata:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     return read_metadata(read_document(put_candidate(plan, metadata(plan.source)).uri), "")
 
 
@@ -55,7 +55,7 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
     names = ("2-canonical-hashmap", "2-heap-checkpoint")
     canonical, native = (plan_rescale(snapshots.directory(name), str(tmp_path / name), ["4"]) for name in names)
     for plan in (canonical, native):
-        move(plan, Loop())
+        move(plan, InProcessTasks())
     part = next(
         operator
         for operator in canonical.operators
@@ -124,7 +124,7 @@ def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:
 
 def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     source = metadata(plan.source)
     assert build_candidate(source, plan, written)
@@ -132,7 +132,7 @@ def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_pa
     fewer: WrittenHandles = replace(written[0], handles=tuple(others))
     more = replace(written[0], handles=(first, *others, first._replace(subtask=17)))
     for handles, subtask in ((fewer, first.subtask), (more, 17)):
-        with pytest.raises(IntegrityError, match="not those of the planned streams") as caught:
+        with pytest.raises(IntegrityError, match="do not match the planned streams") as caught:
             build_candidate(source, plan, [handles, *written[1:]])
         assert caught.value.operator == first.operator_id
         assert f"subtask {subtask}" in str(caught.value.found)

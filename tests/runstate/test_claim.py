@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim, planned_names
@@ -34,7 +34,7 @@ def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = snapshots.directory("2-canonical-rocksdb" if "format" in shape else "2-rocksdb-native")
     plan = plan_rescale(source, str(tmp_path / "target"), **shape)
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
     assert set(written) - planned_names(plan).whole, "RocksDB has named no file"
     assert all(file in planned_names(plan) for file in written)
@@ -45,7 +45,7 @@ def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
 def test_a_run_is_resumed_by_a_release_that_words_its_warnings_differently(tmp_path: Path) -> None:
     plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
     before = replace(plan, warnings=("the sentence of an earlier release",))
-    move(before, Loop())
+    move(before, InProcessTasks())
     written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
     assert not execute_without_spark(plan).already
     assert {name(entry.uri) for entry in open_store(plan.target).list(plan.target)} == {*written, "_metadata"}
@@ -74,7 +74,7 @@ def test_target_with_a_second_file_of_a_one_file_stream_is_not_claimed(tmp_path:
 def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), max_parallelism=["40"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     claim(plan)  # a second claim: the files that RocksDB named belong to the plan, too
     assert discard(plan.target).left == ()
     assert not open_store(plan.target).list(plan.target)
@@ -151,7 +151,7 @@ def test_claim_made_meanwhile_in_a_store_that_ignores_conditions_is_kept(
 def test_claim_that_accepts_unconditional_writes_makes_no_conditional_request(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may not support them."""
+    """The store may not support conditional requests."""
 
     def unknown(*_: object) -> bool:
         raise AssertionError("a conditional request")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import planned_names
 from rescale.runstate.places import discarding_place, places_of
@@ -24,8 +24,8 @@ from support.publishing import SOURCE, files, kill_at, validated
 def test_result_that_is_discarded_while_it_is_published_is_not_published(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
     with pytest.raises(RequestError, match="discarded before it was published"):
         publish(plan)
@@ -50,13 +50,13 @@ def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypat
     def killed(_: object) -> None:
         raise KeyboardInterrupt
 
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
         patched.setattr("rescale.runstate.removal.clear_leftovers", killed)
         with pytest.raises(KeyboardInterrupt):
             discard(plan.target)
     with pytest.raises(RequestError, match="has started and not ended"):
-        move(plan, Loop())
+        move(plan, InProcessTasks())
     discard(plan.target)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
     execute_without_spark(plan)
@@ -80,7 +80,7 @@ def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile
     plan: Plan, monkeypatch: pytest.MonkeyPatch, until: str
 ) -> None:
     """Meanwhile another discard has ended, and the same plan has published files with the same names."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     real, turns = getattr(store, until), count()
 
@@ -102,7 +102,7 @@ def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile
 
 
 def test_files_written_during_a_discard_are_removed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
         write_files_before_listings(plan, patched, files=2)
         discard(plan.target)
@@ -112,20 +112,20 @@ def test_files_written_during_a_discard_are_removed(plan: Plan, monkeypatch: pyt
 def test_discard_is_refused_while_a_run_writes_new_files_again_and_again(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     with monkeypatch.context() as patched:
         write_files_before_listings(plan, patched, files=4)
         with pytest.raises(RequestError, match="still active: it writes new files"):
             discard(plan.target)
     with pytest.raises(RequestError, match="has started and not ended"):
-        move(plan, Loop())
+        move(plan, InProcessTasks())
     discard(plan.target)
     execute_without_spark(plan)
 
 
 def test_file_written_after_a_discard_is_reported_with_the_plan_in_its_name(plan: Plan) -> None:
     """The run of that plan uses the file or writes it again. A run of another plan is refused."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     late = files(plan)[0]
     discard(plan.target)
     open_store(late).put(late, b"late")
@@ -135,12 +135,12 @@ def test_file_written_after_a_discard_is_reported_with_the_plan_in_its_name(plan
     assert files(plan) == [late]
     other = plan_rescale(SOURCE, plan.target, ["4"])
     with pytest.raises(RequestError, match="the target is occupied"):
-        move(other, Loop())
+        move(other, InProcessTasks())
     execute_without_spark(plan)
 
 
 def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan: Plan) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     place, store = places_of(plan).plan, open_store(plan.target)
     stored = store.read_all(place, 1 << 20)[0]
     store.put(place, stored.replace(b'"chunk_size":4', b'"chunk_size":5'))
@@ -154,8 +154,8 @@ def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan
 
 
 def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
 
     def published_first(of: Plan) -> set[str]:

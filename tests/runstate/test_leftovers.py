@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
@@ -30,8 +30,8 @@ STATE = f"{'0' * 32}-keyed-0-12345678"
 
 
 def publish_result(plan: Plan) -> None:
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     publish(plan)
 
 

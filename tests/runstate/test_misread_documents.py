@@ -79,7 +79,7 @@ def test_run_over_a_damaged_certificate_ends_with_an_integrity_error(
 def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once if writes are unconditional, because another run may have written then; else any number of times."""
+    """With unconditional writes it reads again once, because another run may have written; else any number of times."""
     validated(plan)
     metadata, left = places_of(plan).metadata, [b"misread"] * misread
     read = publication.read_document
@@ -87,7 +87,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     assert not publish(plan, accept_unconditional=unconditional).already
 
 
-def test_claim_that_publish_does_not_find_at_the_first_look_is_a_store_error(
+def test_claim_that_publish_misses_at_the_first_read_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)

@@ -9,7 +9,7 @@ import pytest
 
 from rescale.execution.preparing import prepare_files
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.stream_units import UnitWriter
 from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
@@ -59,7 +59,7 @@ def prepare_target(job: Checkpoints, target: str, parallelism: tuple[str, ...] =
     """Copy files ahead; return how many files there are, and how many of them are new."""
     plan = plan_ahead(job, target, parallelism)
     begin_preparing(plan)
-    done = prepare_files(plan, Loop())
+    done = prepare_files(plan, InProcessTasks())
     return done.files, done.new_files
 
 
@@ -78,7 +78,7 @@ def test_run_uses_the_files_that_were_copied_ahead(job: Checkpoints, target: str
     execute_without_spark(plan)
     there = files_in(target)
     assert {file: pin for file, pin in there.items() if is_prepared_file(file)} == prepared
-    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
     assert plan_rescale(job.newest, target, SHAPE).digest == plan.digest, "the same command answers again"
     after = {entry.uri: entry.pin for entry in open_store(job.directory).list(job.directory)}
     assert source.items() <= after.items(), "the source is as it was"
@@ -91,7 +91,7 @@ def test_run_with_another_shape_takes_over_a_prepared_target(job: Checkpoints, t
     plan = plan_rescale(job.newest, target, [parallelism], max_parallelism=maximum)
     execute_without_spark(plan)
     assert {file for file in files_in(target) if is_prepared_file(file)} == prepared_sizes(plan).keys()
-    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
 
 
 def test_prepared_files_that_the_newest_checkpoint_lacks_are_removed(job: Checkpoints, target: str, home: str) -> None:
@@ -119,7 +119,7 @@ def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints
     prepare_target(job, target)
     prepare_target(job, target, ("3",))
     plan = plan_rescale(job.newest, target, SHAPE)
-    move(plan, Loop()) if moved else claim(plan)
+    move(plan, InProcessTasks()) if moved else claim(plan)
     discard(target)
     assert not files_in(target)
     assert not open_store(target).list(beside(target))
@@ -128,7 +128,7 @@ def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints
 def test_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     prepared = files_in(target)
-    move(plan_rescale(job.newest, target, SHAPE), Loop())
+    move(plan_rescale(job.newest, target, SHAPE), InProcessTasks())
     assert len(files_in(target)) > len(prepared)
     discard(target, keeps_follower=True)
     assert files_in(target) == prepared
@@ -187,7 +187,7 @@ def test_preparation_stops_when_a_run_claims_the_target(
     do_before_copy(monkeypatch, publish_another, at=at)
     with pytest.raises(RequestError, match="a run has claimed the target, so nothing more is copied ahead"):
         prepare_target(job, target)
-    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
 
 
 def test_preparation_stops_and_leaves_no_file_when_its_target_is_discarded(
@@ -205,8 +205,8 @@ def test_publish_removes_a_prepared_file_that_arrives_after_validation(job: Chec
     plan = plan_rescale(job.newest, target, SHAPE)
     other = plan_ahead(job, target, ("3",))
     late = min(prepared_sizes(other).keys() - prepared_sizes(plan).keys())
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     open_store(target).put(join(target, late), b"late")
     publish(plan)
     assert late not in files_in(target)
@@ -245,5 +245,5 @@ def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
     with monkeypatch.context() as patched:
         patched.setattr(preparation, "_unused", claim_behind_the_listing)
         with pytest.raises(RequestError, match="a run has claimed the target"):
-            prepare_files(other, Loop())
+            prepare_files(other, InProcessTasks())
     assert before.items() <= files_in(target).items()

@@ -12,7 +12,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.reader import read_metadata
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -71,12 +71,12 @@ def test_move_does_not_restore_a_lost_file_of_a_published_result(plan: Plan) -> 
     lost = files(plan)[0]
     delete(lost)
     with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
-        move(plan, Loop())
+        move(plan, InProcessTasks())
     assert caught.value.path == lost
 
 
 def test_target_file_that_changes_while_it_is_compared_is_not_certified(plan: Plan) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     seen = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
     assert [file.name for file in certified_files(plan.target, seen)] == [name(uri) for uri, _ in seen]
@@ -131,7 +131,7 @@ def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhi
     assert open_store(gone).stat(gone) is None
 
 
-def test_publish_is_refused_when_a_discard_ends_between_the_looks_for_note_and_claim(
+def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_claim(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)
@@ -190,7 +190,7 @@ def test_validation_refuses_a_published_result_of_another_plan(plan: Plan, tmp_p
         open_store(plan.target).put(join(plan.target, name(uri)), open_store(uri).read_all(uri, 1 << 30)[0])
     for _ in range(2):
         with pytest.raises(RequestError, match="holds another published result") as caught:
-            validate_coverage(plan, Loop())
+            validate_coverage(plan, InProcessTasks())
         assert (caught.value.path, caught.value.found) == (places.metadata, "parallelism 2, max parallelism 16")
         assert not is_published(plan)
     assert [read_document(place) for place in (places.candidate, places.certificate)] == before
@@ -204,10 +204,13 @@ def test_killed_validation_of_a_published_result_leaves_it_uncertified_until_rep
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.candidate, b"of another reading of the handles")
     kill_at(
-        places.candidate, plan, monkeypatch, work=lambda plan_to_validate: validate_coverage(plan_to_validate, Loop())
+        places.candidate,
+        plan,
+        monkeypatch,
+        work=lambda plan_to_validate: validate_coverage(plan_to_validate, InProcessTasks()),
     )
     assert not is_published(plan)
-    validate_coverage(plan, Loop())
+    validate_coverage(plan, InProcessTasks())
     assert is_published(plan)
     assert publish(plan).already
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan, store_plan_page, store_report, store_report_data
@@ -37,8 +37,8 @@ def uris_around(plan: Plan) -> list[str]:
 
 
 def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: Plan) -> None:
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     store_plan_page(plan, "a plan")
     store_report(plan, b"a page")
     store_report_data(plan, b"{}")
@@ -56,7 +56,7 @@ def test_repeated_discard_removes_files_written_after_the_first_was_killed(
     plan: Plan, killed_behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task of the run still writes after a killed `discard` has removed everything but its note."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     late, delete = store.list(plan.target)[0].uri, store.delete
 
@@ -118,7 +118,7 @@ def test_discard_keeps_a_file_of_another_plan_that_is_written_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A discard removes files that are written meanwhile only if they belong to the discarded plan."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     other = f"{plan.target}/{'0' * 32}-keyed-0-{'0' * 8}"
     store = open_store(plan.target)
     delete = store.delete
@@ -153,8 +153,8 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this order a discard that is killed at any point can be repeated, and no run begins over the files it left."""
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     store = open_store(plan.target)
     delete, order = store.delete, []
 
@@ -172,7 +172,7 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
 
 def test_discard_deletes_files_in_batches_and_each_file_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 2)
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     files = [entry.uri for entry in store.list(plan.target)]
     delete, batches = store.delete, list[list[str]]()
@@ -196,8 +196,8 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 1)
     store = open_store(plan.target)
     request = getattr(store, behind)
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     files = len(store.list(plan.target))
     before = uris_around(plan)
     first = 3  # staged files, the certificate, and the other documents
@@ -210,8 +210,8 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
             if next(turns) == asked:
                 monkeypatch.setattr(store, behind, request)
                 discard(plan.target)
-                move(plan, Loop())
-                validate_coverage(plan, Loop())
+                move(plan, InProcessTasks())
+                validate_coverage(plan, InProcessTasks())
             return answer
 
         monkeypatch.setattr(store, behind, stood_still)
@@ -224,7 +224,7 @@ def test_suspended_discard_keeps_staged_files_of_a_run_begun_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The discard is suspended after it has put its note and read the state of the target."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store, staged, looks = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678", count(1)
 
     def stood_still(target: str, digest: str | None) -> State:
@@ -270,7 +270,7 @@ def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhil
 def test_discard_on_a_full_disk_deletes_reports_and_staged_files_first(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store_report(plan, b"a page")
     store_plan_page(plan, "a plan")
     store, staged = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678"
@@ -291,7 +291,7 @@ def test_discard_on_a_full_disk_deletes_reports_and_staged_files_first(
 def test_discard_that_cannot_put_its_note_deletes_nothing_of_the_run(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     before = uris_around(plan)
 
     def full(uri: str, _: bytes) -> None:
@@ -305,8 +305,8 @@ def test_discard_that_cannot_put_its_note_deletes_nothing_of_the_run(
 
 def test_refused_discard_leaves_no_note(plan: Plan) -> None:
     """With a note, no run could publish there."""
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     note, mark = discarding_place(plan.target), places_of(plan).publishing
     for place in (note, mark):
         open_store(place).put(place, b"")
@@ -363,7 +363,7 @@ def test_discard_of_a_target_without_files_removes_a_damaged_plan(plan: Plan) ->
 
 def test_discard_without_a_stored_plan_removes_files_with_its_digits_in_their_names(plan: Plan) -> None:
     """A suspended run may claim the target right after a discard has deleted the earlier claim and the plan."""
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     store = open_store(plan.target)
     store.put(discarding_place(plan.target), plan.digest.encode())
     store.delete([places_of(plan).plan])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate import states
 from rescale.runstate.approval import ask
@@ -28,7 +28,7 @@ SOURCE = snapshots.directory("2-finished")
 
 def move(plan: Plan) -> None:
     for step in (reshuffle_keyed_state, redistribute_operator_state):
-        step(plan, Loop())
+        step(plan, InProcessTasks())
 
 
 ACTIONS: dict[Transition, Callable[[Plan], object]] = {
@@ -36,7 +36,7 @@ ACTIONS: dict[Transition, Callable[[Plan], object]] = {
     Transition.CLAIM: claim,
     Transition.ASK: lambda plan: ask(plan, {"run": "a-run"}),
     Transition.MOVE: move,
-    Transition.CERTIFY: lambda plan: validate_coverage(plan, Loop()),
+    Transition.CERTIFY: lambda plan: validate_coverage(plan, InProcessTasks()),
     Transition.PUBLISH: publish,
     Transition.DISCARD: lambda plan: discard(plan.target),
 }
@@ -92,7 +92,7 @@ def test_every_transition_leads_to_the_state_in_the_table_or_is_refused(
 
 def test_target_is_still_claimed_after_one_of_two_moving_steps(plan: Plan) -> None:
     claim(plan)
-    reshuffle_keyed_state(plan, Loop())
+    reshuffle_keyed_state(plan, InProcessTasks())
     assert state_of(plan.target, plan.digest) is State.CLAIMED
 
 
@@ -130,7 +130,7 @@ def test_refusal_for_a_published_target_of_the_same_plan_names_no_claim(plan: Pl
 def test_claim_that_reads_differently_each_time_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, second: str
 ) -> None:
-    """Also if both readings begin with the eight digits of the plan that an error shows."""
+    """This holds even if both readings begin with the same eight digits, which an error shows of a plan."""
     claim(plan)
     misread = [plan.digest[:-1] + digit for digit in "0123456789abcdef" if not plan.digest.endswith(digit)]
     readings = cycle([misread[0], plan.digest if second == "the plan's" else misread[1]])

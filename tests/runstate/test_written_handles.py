@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import certificate_for, write_certificate
@@ -46,13 +46,13 @@ def test_written_handles_name_every_file_with_its_size(
 ) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
 
 
 def test_written_handles_of_inline_state_name_no_file(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     inline = handles_of(plan, OPERATOR)
     assert inline.handles
     assert (inline.files, sizes(plan)) == ({}, handles_of(plan, KEYED).files)
@@ -64,7 +64,7 @@ def test_written_handles_are_reused_only_if_all_their_files_are_whole(
 ) -> None:
     claim(plan)
     assert begin_moving(plan, KEYED, {}) is None
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     there = sizes(plan)
     written = handles_of(plan, KEYED)
     assert begin_moving(plan, KEYED, there) == written
@@ -105,7 +105,7 @@ def test_published_result_without_written_handles_is_not_written_again(plan: Pla
 
 
 def test_written_handles_of_another_plan_are_refused(plan: Plan) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     write_handles(plan, replace(handles_of(plan, KEYED), plan="0" * 64))
     with pytest.raises(IntegrityError, match="another plan") as caught:
         begin_moving(plan, KEYED, sizes(plan))
@@ -114,7 +114,7 @@ def test_written_handles_of_another_plan_are_refused(plan: Plan) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"[]", b"{}", b'{"step": "keyed", "plan": "1", "handles": 3}'])
 def test_damaged_written_handles_are_refused_with_their_path(plan: Plan, damage: bytes) -> None:
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     place = places_of(plan).written_handles(KEYED)
     open_store(place).put(place, damage)
     with pytest.raises(IntegrityError, match="cannot be read") as caught:
@@ -124,7 +124,7 @@ def test_damaged_written_handles_are_refused_with_their_path(plan: Plan, damage:
 
 
 def test_step_that_continues_after_discard_writes_no_document(plan: Plan) -> None:
-    """Neither handles, nor a candidate, nor a certificate: they would describe files that no longer exist."""
+    """It writes no handles, candidate or certificate, which would describe files that no longer exist."""
     execute_without_spark(plan)
     handles, certificate = handles_of(plan, KEYED), certificate_for(plan)
     store = open_store(plan.target)

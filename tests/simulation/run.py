@@ -9,7 +9,7 @@ from typing import Any
 
 from rescale.execution.preparing import prepare_files
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.proof import Proof
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
@@ -111,5 +111,5 @@ class Steps:
                 self.body(step, plan_uri)()
         self.body("publish", plan_uri)()
 
-    def _tasks(self) -> Loop:
-        return Loop(self.cores.randint(1, 4), self.order)
+    def _tasks(self) -> InProcessTasks:
+        return InProcessTasks(self.cores.randint(1, 4), self.order)

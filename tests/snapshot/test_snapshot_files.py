@@ -1,14 +1,83 @@
-"""The bytes of files, in chunks."""
+"""Reading extents of a snapshot's files."""
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.snapshot.snapshot_files import LARGEST_READ, SnapshotFiles
 from rescale.storage.files.local_store import LocalStore
+from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
+
+DATA = bytes(range(100))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SnapshotFiles:
+    """Return a file with `DATA`, and `_metadata`, which is in memory and not in the store."""
+    path = tmp_path / "state"
+    path.write_bytes(DATA)
+    return SnapshotFiles(
+        ((str(tmp_path / "_metadata"), None), (str(path), open_store(str(path)).stat(str(path)))), DATA
+    )
+
+
+def test_extent_is_read_whole_in_part_or_in_chunks(files: SnapshotFiles) -> None:
+    extent = Extent(1, 10, 25)
+    assert files.read(extent) == DATA[10:35]
+    assert files.beginning(extent, 4) == DATA[10:14]
+    assert files.beginning(extent, 400) == DATA[10:35]
+    assert list(files.chunks(extent, 10)) == [DATA[10:20], DATA[20:30], DATA[30:35]]
+
+
+def test_metadata_in_memory_is_not_read_again_and_not_sent_to_tasks(files: SnapshotFiles) -> None:
+    assert files.read(Extent(0, 5, 5)) == DATA[5:10]
+    sent = pickle.loads(pickle.dumps(files))
+    assert sent == files
+    assert sent.metadata is None
+    with pytest.raises(SnapshotError) as caught:
+        sent.read(Extent(0, 5, 5))
+    assert caught.value.path == files.versions[0][0]
+
+
+def test_changed_file_is_refused_unless_its_version_is_ignored(files: SnapshotFiles) -> None:
+    path = files.uri(Extent(1, 0, 0))
+    Path(path).write_bytes(DATA[::-1])
+    for read in (lambda: files.read(Extent(1, 0, 1)), lambda: list(files.chunks(Extent(1, 0, 1)))):
+        with pytest.raises(SnapshotError) as caught:
+            read()
+        assert caught.value.path == path
+    assert files.unpinned().read(Extent(1, 0, 1)) == DATA[-1:]
+
+
+def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
+    with pytest.raises(SnapshotError, match="read at once") as caught:
+        files.read(Extent(1, 0, LARGEST_READ + 1))
+    assert caught.value.path == files.uri(Extent(1, 0, 0))
+    with pytest.raises(SnapshotError, match="read at once"):
+        files.read(Extent(1, 0, 5), limit=4)
+
+
+def test_many_extents_are_read_in_order_neighbours_together(
+    files: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours are read together; nothing between the others is read."""
+    reads: list[tuple[int, int]] = []
+    read = SnapshotFiles.read
+
+    def noted(self: SnapshotFiles, extent: Extent, limit: int = LARGEST_READ) -> bytes:
+        reads.append((extent.start, extent.length))
+        return read(self, extent, limit)
+
+    monkeypatch.setattr(SnapshotFiles, "read", noted)
+    extents = [Extent(1, 40, 5), Extent(1, 10, 5), Extent(1, 15, 0), Extent(1, 15, 5), Extent(1, 40, 5)]
+    assert files.read_each(extents) == [DATA[40:45], DATA[10:15], b"", DATA[15:20], DATA[40:45]]
+    assert reads == [(10, 10), (40, 5), (40, 5)]
+    assert files.read_each([]) == []
 
 
 @pytest.mark.parametrize("length", [7, 90, 489])

@@ -1,4 +1,9 @@
+import java.time.Duration;
 import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.api.common.functions.RichMapFunction;
+import org.apache.flink.api.common.state.MapState;
+import org.apache.flink.api.common.state.MapStateDescriptor;
+import org.apache.flink.api.common.state.StateTtlConfig;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -9,34 +14,28 @@ import org.apache.flink.util.Collector;
 /**
  * A job with much keyed state, of which a part changes all the time.
  *
- * <p>Arguments: how many keys, the bytes of a value, and how many keys change in a second. The numbers of a split come in
- * order: first each key of the split once, as fast as possible, then random keys, at the rate. There is a split for each
- * subtask of a job that was first started with parallelism 6.
+ * <p>Arguments: the number of keys, the bytes of a value, and the number of keys that change in a second, at any
+ * parallelism. With a fourth argument, each key also has a map of three entries, a value with a time to live, and a timer
+ * of each kind, which never fires. The numbers of a split come in order: first each key of the split once, as fast as
+ * possible, then random ones of all keys, at the rate. There is a split for each subtask of a job that was first started
+ * with parallelism 6. A source subtask reads one split at a time, so at a lower parallelism some splits wait.
  */
 public final class Bulk {
     private static final int SPLITS = 6;
     private static final long SPLIT = 1L << 40;
-    private static final int TICKS_PER_SECOND = 50;
 
     public static void main(String[] arguments) throws Exception {
         long keysOfSplit = Long.parseLong(arguments[0]) / SPLITS;
         int bytes = Integer.parseInt(arguments[1]);
-        long perTick = Math.max(1, Long.parseLong(arguments[2]) / SPLITS / TICKS_PER_SECOND);
+        long rate = Long.parseLong(arguments[2]);
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
         environment
                 .fromSequence(0, SPLITS * SPLIT - 1)
                 .uid("numbers")
-                .map(number -> {
-                    long n = number % SPLIT;
-                    if (n >= keysOfSplit && n % perTick == 0) {
-                        Thread.sleep(1000 / TICKS_PER_SECOND);
-                    }
-                    return number;
-                })
-                .returns(Long.class)
+                .map(new Paced(keysOfSplit, rate))
                 .uid("paced")
                 .keyBy(number -> key(number, keysOfSplit))
-                .process(new Keep(bytes))
+                .process(arguments.length > 3 ? new KeepMore(bytes) : new Keep(bytes))
                 .uid("kept")
                 .sinkTo(new DiscardingSink<>())
                 .uid("nowhere");
@@ -45,12 +44,44 @@ public final class Bulk {
 
     private static long key(long number, long keysOfSplit) {
         long n = number % SPLIT;
-        long mixed = n * 0x9E3779B97F4A7C15L;
-        long of = n < keysOfSplit ? n : Long.remainderUnsigned(mixed ^ (mixed >>> 29), keysOfSplit);
-        return number / SPLIT * keysOfSplit + of;
+        if (n < keysOfSplit) {
+            return number / SPLIT * keysOfSplit + n;
+        }
+        long mixed = number * 0x9E3779B97F4A7C15L;
+        return Long.remainderUnsigned(mixed ^ (mixed >>> 29), keysOfSplit * SPLITS);
     }
 
-    private static final class Keep extends KeyedProcessFunction<Long, Long, Long> {
+    /** Lets the first keys pass as they come, and a subtask's share of the rate afterwards. */
+    private static final class Paced extends RichMapFunction<Long, Long> {
+        private final long keysOfSplit;
+        private final long rate;
+        private transient long begun;
+        private transient long passed;
+
+        private Paced(long keysOfSplit, long rate) {
+            this.keysOfSplit = keysOfSplit;
+            this.rate = rate;
+        }
+
+        @Override
+        public Long map(Long number) throws Exception {
+            if (number % SPLIT < keysOfSplit) {
+                return number;
+            }
+            if (passed == 0) {
+                begun = System.nanoTime();
+            }
+            passed++;
+            int subtasks = getRuntimeContext().getTaskInfo().getNumberOfParallelSubtasks();
+            long early = begun + passed * subtasks * 1_000_000_000L / rate - System.nanoTime();
+            if (early > 0) {
+                Thread.sleep(early / 1_000_000, (int) (early % 1_000_000));
+            }
+            return number;
+        }
+    }
+
+    private static class Keep extends KeyedProcessFunction<Long, Long, Long> {
         private final int bytes;
         private transient ValueState<byte[]> kept;
 
@@ -69,6 +100,37 @@ public final class Bulk {
             new java.util.SplittableRandom(number).nextBytes(value);
             kept.update(value);
             out.collect(number);
+        }
+    }
+
+    private static final class KeepMore extends Keep {
+        private static final int ENTRIES = 3;
+        private static final long NEVER = 1L << 50;
+        private transient MapState<Integer, Long> entries;
+        private transient ValueState<Long> seen;
+
+        private KeepMore(int bytes) {
+            super(bytes);
+        }
+
+        @Override
+        public void open(OpenContext context) {
+            super.open(context);
+            entries = getRuntimeContext().getMapState(new MapStateDescriptor<>("entries", Integer.class, Long.class));
+            ValueStateDescriptor<Long> expiring = new ValueStateDescriptor<>("seen", Long.class);
+            expiring.enableTimeToLive(StateTtlConfig.newBuilder(Duration.ofDays(1)).build());
+            seen = getRuntimeContext().getState(expiring);
+        }
+
+        @Override
+        public void processElement(Long number, Context context, Collector<Long> out) throws Exception {
+            for (int entry = 0; entry < ENTRIES; entry++) {
+                entries.put(entry, number + entry);
+            }
+            seen.update(number);
+            context.timerService().registerEventTimeTimer(NEVER + context.getCurrentKey());
+            context.timerService().registerProcessingTimeTimer(NEVER + context.getCurrentKey());
+            super.processElement(number, context, out);
         }
     }
 }

@@ -61,7 +61,7 @@ def _fail_if_asked(context: Context) -> None:
 
 
 def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any, **___: Any) -> ResultDocument:
-    from rescale.execution.tasks.in_process import Loop
+    from rescale.execution.tasks.in_process import InProcessTasks
     from support.warm import step_without_spark
 
-    return step_without_spark(step, arguments, Loop(1))
+    return step_without_spark(step, arguments, InProcessTasks(1))

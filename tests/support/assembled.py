@@ -149,11 +149,11 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
     }
 
 
-def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random) -> None:
+def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL) -> None:
     """Write more, then compact everything: the database must still hold the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
-    with library.opened(part.path, part.states, SMALL) as database:
+    with library.opened(part.path, part.states, options) as database:
         database.write(more)
         assert {state: database.rows(state) for state in part.states} == part.model
         database.write([("flush",), *(("compact", state) for state in part.states)])

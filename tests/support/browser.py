@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, unquote
 
-from selenium.webdriver import ActionChains, Chrome, ChromeOptions, Keys
+from selenium.webdriver import Chrome, ChromeOptions, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -26,12 +26,6 @@ from support.needs import need
 _PATIENCE_SECONDS = 180
 _REQUEST_SECONDS = 600
 """Limit of a request to the driver, which waits up to five minutes for a page; Selenium gives up after two."""
-
-_PASTE = """
-const clipboardData = new DataTransfer();
-clipboardData.setData("text/plain", arguments[1]);
-arguments[0].dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
-"""
 
 
 class Pages:
@@ -81,15 +75,6 @@ class Pages:
         switch = self._see(f"[name=element_{name}]")
         switch.send_keys(Keys.SPACE)
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: switch.is_selected())
-
-    def paste(self, name: str, text: str) -> None:
-        """Replace the text of an editor."""
-        self._see(f"#element_{name} .view-line")
-        there = presence_of_element_located((By.CSS_SELECTOR, f"#element_{name} [role=textbox]"))  # it has no width
-        editor = WebDriverWait(self.driver, _PATIENCE_SECONDS).until(there)
-        self.driver.execute_script("arguments[0].focus()", editor)
-        ActionChains(self.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
-        self.driver.execute_script(_PASTE, editor, text)
 
     @property
     def can_be_triggered(self) -> bool:

@@ -7,7 +7,7 @@ from random import Random
 
 from rescale.execution.compare.diff.differences import SnapshotDiff, StateDiff
 from rescale.execution.compare.diff.snapshots import diff_snapshots
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.slot import Slot
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import Snapshot
@@ -18,7 +18,7 @@ from support.planting import Result
 
 
 def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
-    return diff_snapshots(a, b, Loop(order=Random(1)), surgery)
+    return diff_snapshots(a, b, InProcessTasks(order=Random(1)), surgery)
 
 
 def against_source(result: Result, name: str) -> SnapshotDiff:

@@ -52,6 +52,11 @@ class FlinksRocksdb:
         answer: dict[bytes, bytes] = self._ask("rows", state)
         return answer
 
+    def values(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value that the database gets for each key, None where it has none."""
+        answer: list[bytes | None] = self._ask("values", state, list(keys))
+        return answer
+
     def write(self, steps: Sequence[tuple[Any, ...]]) -> None:
         """Each step is the name of a method of `Writer`, and its arguments."""
         self._ask("write", list(steps))
@@ -113,6 +118,9 @@ def _serve(library: ctypes.CDLL) -> None:
                 writer = None
             elif verb == "rows":
                 answer = writer.rows(*arguments)
+            elif verb == "values":
+                state, keys = arguments
+                answer = [writer.value(state, key) for key in keys]
             else:
                 for name, *rest in arguments[0]:
                     getattr(writer, name)(*rest)

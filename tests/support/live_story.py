@@ -13,7 +13,7 @@ from unittest.mock import patch
 import msgspec
 from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.flink.stopping import look_at_job
+from rescale.airflow.flink.stopping import inspect_job
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
@@ -43,7 +43,7 @@ class LiveStory:
             **form,
         )
         self.form = dict(params.validate())
-        self.before = look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
+        self.before = inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
     def follow(self, closes: datetime | None = None) -> dict[str, Any]:
         """Try the task once, in a window that closes then, and return its summary."""

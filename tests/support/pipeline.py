@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import ProcessTasks, process_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
@@ -79,7 +79,7 @@ def execute(plan: Plan, tasks: Tasks | None = None) -> Published:
 
 
 def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = None) -> Published:
-    tasks = Loop(cores, order)
+    tasks = InProcessTasks(cores, order)
     move(plan, tasks)
     validate_coverage(plan, tasks)
     return publish(plan)

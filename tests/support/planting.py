@@ -12,8 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.validation import compared, open_result, validate_result
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.compare.validation.validation import compare_snapshots, open_result, validate_result
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
@@ -68,7 +68,7 @@ class Result:
     def validate(self) -> list[CertifiedOperator]:
         """Validate in this process: the comparison is the same as in a step's process."""
         result = open_result(str(self.candidate), str(self.target))
-        return validate_result(compared(open_snapshot(self.source), result, self.key_hashes), Loop())
+        return validate_result(compare_snapshots(open_snapshot(self.source), result, self.key_hashes), InProcessTasks())
 
     def opened(self) -> Snapshot:
         return open_candidate(str(self.candidate), str(self.target))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.publication import publish
 from rescale.storage.locations import name
@@ -45,8 +45,8 @@ def files(plan: Plan) -> list[str]:
 
 
 def validated(plan: Plan) -> None:
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
 
 
 @dataclass

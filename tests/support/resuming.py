@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
+from support.s3 import S3Server
 
 SNAPSHOT = "2-finished"
 KILLED = -signal.SIGKILL
@@ -64,6 +67,16 @@ class Case:
         return self.calls() - 1
 
 
+def case_on(place: str, request: pytest.FixtureRequest, folder: Path, shape: tuple[str, ...] = ()) -> Case:
+    """Return a case with small parts on `local` disk, or in `s3`, where parts cannot be small."""
+    work = folder / "work"
+    work.mkdir()
+    if place == "local":
+        return Case(str(folder / "home"), work, 1000, shape)
+    server: S3Server = request.getfixturevalue(place)
+    return Case(f"s3://{server.new_bucket('resuming')}/home", work, 1 << 24, shape)
+
+
 def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
     """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
     script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
@@ -84,7 +97,7 @@ def is_there(target: str) -> bool:
 
 
 def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
-    certificate = validate_published(source, target, Loop())
+    certificate = validate_published(source, target, InProcessTasks())
     assert certificate.verdict == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate.candidate_sha256

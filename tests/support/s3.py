@@ -50,13 +50,15 @@ class S3Server:
     """File with the requests that the policy refused, one a line."""
     hosted_endpoint: str = ""
     """Address of the same server that refuses every request with a bucket in its path (`hosted_buckets`)."""
+    access_key: str = "test"
+    secret_key: str = "not-a-secret"
 
     @property
     def environment(self) -> dict[str, str]:
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
             "AWS_DEFAULT_REGION": "us-east-1",
         }
 
@@ -165,11 +167,14 @@ def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
 
 
 @contextmanager
-def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3Server]:
-    """The same of versitygw, with its objects in an empty folder; older versions of them are kept where that says."""
+def strict_s3_server(folder: Path, versions: Path | None = None, keys: str = "") -> Iterator[S3Server]:
+    """The same of versitygw, with its objects in an empty folder; older versions of them are kept where that says.
+
+    `keys` begin its keys, which are those of the other server otherwise; it refuses all others.
+    """
     need("versitygw", "it is another S3 server")
     port = free_port()
-    server = S3Server(f"http://127.0.0.1:{port}")
+    server = S3Server(f"http://127.0.0.1:{port}", access_key=f"{keys}test", secret_key=f"{keys}not-a-secret")
     settings = server.environment
     kept = []
     if versions is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.compare.validation.directories import WholeFiles, whole_files
+from rescale.execution.compare.validation.directories import DirectoryFiles, match_directories
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
@@ -139,8 +139,8 @@ def thirds(old: Snapshot) -> list[tuple[int, int, dict[str, bytes]]]:
     return [(own.first, own.last, assembled(HALVES, old, own.first, own.last)) for own in owns]
 
 
-def compared(old: Snapshot, new: Snapshot) -> dict[int, WholeFiles]:
-    *_, directories = whole_files(old, new)
+def compared(old: Snapshot, new: Snapshot) -> dict[int, DirectoryFiles]:
+    *_, directories = match_directories(old, new)
     return directories
 
 
@@ -150,6 +150,6 @@ def contents(of: Snapshot, extent: Extent) -> bytes:
 
 def refused(old: Snapshot, new: Snapshot, said: str) -> IntegrityError:
     with pytest.raises(IntegrityError, match=said) as caught:
-        whole_files(old, new)
+        match_directories(old, new)
     assert caught.value.operator == "op"
     return caught.value

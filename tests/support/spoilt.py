@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from rescale.plan.plan import Plan
@@ -35,7 +35,7 @@ class Spoilt:
     target: Path
 
     def validate(self, proof: Proof) -> Certificate:
-        return validate_published(str(self.source), str(self.target), Loop(), proof)
+        return validate_published(str(self.source), str(self.target), InProcessTasks(), proof)
 
     def databases(self) -> list[Database]:
         opened = open_snapshot(str(self.target), [str(self.source)])
@@ -122,8 +122,8 @@ def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
         patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
     ):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files=files)
-    move(plan, Loop())
-    validate_coverage(plan, Loop(), Proof.FILES)
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks(), Proof.FILES)
     publish(plan)
     return plan
 
@@ -134,11 +134,11 @@ def flipped(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def own_file(spoilt: Spoilt, number: int = 0) -> LiveFile:
+def own_file(spoilt: Spoilt) -> LiveFile:
     """A file of the source's, in the last level of them."""
-    files = [file for file in spoilt.state(number).files if not is_range(file)]
+    files = [file for file in spoilt.state(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 
 
-def range_file(spoilt: Spoilt, number: int = 0) -> LiveFile:
-    return next(file for file in spoilt.state(number).files if is_range(file))
+def range_file(spoilt: Spoilt) -> LiveFile:
+    return next(file for file in spoilt.state(0).files if is_range(file))

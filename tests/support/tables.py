@@ -38,9 +38,9 @@ class Reads:
     def open(self, uri: str) -> Any:
         store, lengths = open_store(uri), self.lengths
 
-        class Counted:
+        class StepCounters:
             def read(self, uri: str, start: int, length: int, pin: object = None) -> bytes:
                 lengths.append(length)
                 return store.read(uri, start, length, pin)  # type: ignore[arg-type]
 
-        return Counted()
+        return StepCounters()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
@@ -20,7 +20,7 @@ import msgspec
 from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
 from rescale.execution.preparing import prepare_files
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -77,10 +77,10 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
 def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> ResultDocument:
     """Run steps in place of `process.run_step`."""
     if step is Step.PREPARE:
-        return _document(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), Loop()))
+        return _document(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), InProcessTasks()))
     assert step is Step.RUN
     for step_of_run in STEPS_OF_A_RUN:
-        step_without_spark(step_of_run, arguments, Loop())
+        step_without_spark(step_of_run, arguments, InProcessTasks())
     return _document({})
 
 
@@ -100,9 +100,14 @@ class InThisProcess:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def move(self, plan: Plan, proof: Proof) -> None:
+    def begin(self) -> None:
+        pass
+
+    def move(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
+        if meanwhile is not None:
+            meanwhile()
         for step in STEPS_OF_A_RUN:
-            step_without_spark(step, ["--plan", places_of(plan).plan, "--proof", proof.value], Loop())
+            step_without_spark(step, ["--plan", places_of(plan).plan, "--proof", proof.value], InProcessTasks())
 
 
 def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> ResultDocument:

@@ -6,20 +6,24 @@ is gone until all have given up; a platform starts them again.
 
 from __future__ import annotations
 
+import json
+import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.step import Step
 from support.airflow_server import AirflowServer, request, wait_for
 from support.postgres import PASSWORD, Postgres, postgres
 from support.s3 import S3Server
-from support.slow_flink import JOB, SlowFlink, slow_flink
 from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
@@ -36,6 +40,67 @@ IMPATIENCE = {
 
 STORED = {"scheduler", "triggerer", "dag-processor"}
 """Components that end without the database; the api-server stays and answers with errors."""
+
+JOB = "clicks"
+_ID = "0123456789abcdef" * 2
+_UNKNOWN = {"errors": ["Not found"]}
+
+
+class SlowFlink(ThreadingHTTPServer):
+    """Flink's REST API with a running job. A savepoint that was begun is complete once `savepoint` has its place.
+
+    A real Flink completes savepoints of such small state before anybody loses patience.
+    """
+
+    savepoint: str | None = None
+    begun = False
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def answer(self, path: str) -> dict[str, Any] | None:
+        if path.startswith(f"/jobs/{_ID}/savepoints/"):
+            operation = None if self.savepoint is None else {"location": self.savepoint}
+            return {"operation": operation} if self.begun else None
+        source = {"id": _ID, "name": "Source", "parallelism": 4, "maxParallelism": 128, "tasks": {"RUNNING": 4}}
+        return {
+            "/jobs/overview": {"jobs": [{"jid": _ID, "name": JOB, "state": "RUNNING"}]},
+            f"/jobs/{_ID}": {"jid": _ID, "name": JOB, "state": "RUNNING", "vertices": [source]},
+            f"/jobs/{_ID}/config": {"execution-config": {"job-parallelism": 4}},
+        }.get(path)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SlowFlink
+
+    def do_GET(self) -> None:
+        self._tell(self.server.answer(self.path))
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.begun = True
+        self._tell({"request-id": "as it was asked for"})
+
+    def _tell(self, document: dict[str, Any] | None) -> None:
+        self.send_response(404 if document is None else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(_UNKNOWN if document is None else document).encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def slow_flink() -> Iterator[SlowFlink]:
+    with SlowFlink(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.1,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +152,7 @@ def test_runs_that_lose_the_database_go_on(
         _, events = airflow.api("GET", "/assets/events")
     assert sorted(event["extra"]["uri"] for event in events["asset_events"]) == [str(moving), str(taking)]
     for target in (moving, taking):
-        assert validate_published(source, str(target), Loop()).verdict == "complete"
+        assert validate_published(source, str(target), InProcessTasks()).verdict == "complete"
     assert not any(tmp_path.glob("asking*")), "staged files of the rejected run were left"
     logs = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert [path for path in logs if PASSWORD.encode() in path.read_bytes()] == []

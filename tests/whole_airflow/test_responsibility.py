@@ -24,11 +24,12 @@ form: {{require_approval: true}}
 approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
 notify:
   waiting:
-    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
-    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: waiting, path: "{folder}/notices"}}}}
-  expiring: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: expiring, path: "{folder}/notices"}}}}]
-  failed: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: failed, path: "{folder}/notices"}}}}]
-  back: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: back, path: "{folder}/notices"}}}}]
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: waiting, path: "{folder}/notices"}}}}
+  expiring:
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: expiring, path: "{folder}/notices"}}}}
+  failed: [{{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: failed, path: "{folder}/notices"}}}}]
+  back: [{{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: back, path: "{folder}/notices"}}}}]
 """
 
 
@@ -153,7 +154,7 @@ def test_notifier_is_called_for_a_job_that_went_back(
 
 
 @pytest.mark.slow
-def test_unanswered_plan_is_called_to_mind_once_before_its_deadline(platform: AirflowServer, tmp_path: Path) -> None:
+def test_reminder_is_sent_once_before_the_deadline_of_a_question(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
     wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier")
     question = run.question()

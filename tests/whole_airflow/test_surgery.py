@@ -11,14 +11,15 @@ import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
 from rescale.execution.compare.diff.snapshots import diff_snapshots
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.runstate.certificate import Certificate, read_certificate
+from rescale.runstate.certificate import Certificate, CertifiedOldRows, read_certificate
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
 from rescale.snapshot.reading.opening import open_snapshot
 from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import FIXTURES, directory
+from support.timed_rows import TEXTS, VALUES, rows_of, times_in, without_old
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +38,10 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
             "state_drops": ["clicks-per-user:way"],
             "require_approval": True,
         },
+    ),
+    "old rows": (
+        directory("2-canonical-rocksdb"),
+        {"old_rows": [f"states:{VALUES}=1d", f"states:{TEXTS}=2000000d"], "require_approval": True},
     ),
     "moved source": (
         str(FIXTURES / "kafka" / "1.20-source" / "snapshot"),
@@ -75,8 +80,8 @@ class Story(NamedTuple):
         assert self.run.end() == "success", self.run.states()
         certificate = read_certificate(self.target)
         source, result = open_snapshot(self.source), open_snapshot(self.target)
-        assert diff_snapshots(source, result, Loop(), certificate.surgery).equal
-        assert not diff_snapshots(source, result, Loop()).equal
+        assert diff_snapshots(source, result, InProcessTasks(), certificate.surgery).equal
+        assert not diff_snapshots(source, result, InProcessTasks()).equal
         return certificate
 
     def offsets(self) -> KafkaOffsets:
@@ -127,6 +132,22 @@ def test_losses_are_listed_in_the_question_and_missing_after_approval(stories: d
     assert {len(result[label].entry.subtasks) for label in ("visitors", "clicks-per-user")} == {3}
     left_out = [operator.records.left_out for operator in certificate.operators if operator.records is not None]
     assert [lost for lost in left_out if lost] == [{"way": USERS}]
+
+
+def test_old_rows_are_listed_in_the_question_and_missing_after_approval(stories: dict[str, Story]) -> None:
+    story = stories["old rows"]
+    approved(
+        story.run,
+        rf"the state {VALUES} \(VALUE\) of states \([0-9a-f]{{32}}\) loses the rows that were last accessed at or "
+        r"before 20\d\d-.*Z: how many of 25\.2 kB of keyed state is known after the run",
+        rf"the state {TEXTS} \(LIST\) of states \([0-9a-f]{{32}}\) loses the rows .*",
+    )
+    certificate = story.published()
+    old = [operator.records.old_rows for operator in certificate.operators if operator.records is not None]
+    rows = rows_of(story.source, "states")
+    assert {VALUES: CertifiedOldRows(len(rows[VALUES]), 0), TEXTS: CertifiedOldRows(0, 0)} in old
+    left = without_old(rows, {VALUES: times_in({VALUES: rows[VALUES]})[-1]})
+    assert rows_of(story.target, "states") == left
 
 
 def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, Story]) -> None:

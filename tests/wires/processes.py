@@ -86,5 +86,8 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None
     exec(HOOK)
     from rescale.cli.main import main
 
-    with patch("rescale.cli.own_step.run_step", warm.run_steps):
+    with (
+        patch("rescale.cli.own_step.run_step", warm.run_steps),
+        patch("rescale.cli.own_step.LastingProcess", warm.InThisProcess),
+    ):
         sys.exit(main(arguments))

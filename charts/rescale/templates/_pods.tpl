@@ -82,6 +82,18 @@ imagePullSecrets:
 - name: AWS_REQUEST_PAYER
   value: requester
 {{- end }}
+{{- with .Values.s3.source.endpoint }}
+- name: RESCALE_SOURCE_AWS_ENDPOINT_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.s3.source.addressingStyle }}
+- name: RESCALE_SOURCE_AWS_VIRTUAL_HOSTED_STYLE_REQUEST
+  value: {{ eq . "virtual" | quote }}
+{{- end }}
+{{- with .Values.s3.source.region }}
+- name: RESCALE_SOURCE_AWS_REGION
+  value: {{ . | quote }}
+{{- end }}
 {{- if .Values.caBundle.configMap }}
 - name: AWS_CA_BUNDLE
   value: /etc/rescale/ca/bundle.crt
@@ -91,6 +103,10 @@ imagePullSecrets:
 {{- define "rescale.s3.envFrom" -}}
 {{- with .Values.s3.secret }}
 - secretRef: {name: {{ . | quote }}}
+{{- end }}
+{{- with .Values.s3.source.secret }}
+- prefix: RESCALE_SOURCE_
+  secretRef: {name: {{ . | quote }}}
 {{- end }}
 {{- end }}
 

@@ -18,9 +18,9 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.dag_arguments import form_of_platform
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.required_approval import approval_reason
@@ -61,7 +61,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # else it would be the time to answer in
+            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
             **RETRIES,
             **arguments,
         )
@@ -83,7 +83,7 @@ class PlanApproval(ApprovalOperator):
             params, ti = self._form(context), context["ti"]
             planned = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
             timeout = self._timeout(params["approval_minutes"], ti)
-            with storage_access(params["connection"]):
+            with form_access(params):
                 plan = load_plan(planned["plan"])
                 if was_published(plan):
                     skip_task("nobody has to approve the plan: its result is already published")
@@ -133,7 +133,7 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.places import Places
 
         params, target = self._form(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
-        with task_errors(), storage_access(params["connection"]):
+        with task_errors(), form_access(params):
             plan = load_plan(Places(target, digest).plan)
             unconditional = params["accept_unconditional_publish"]
             run = this_run(context["dag_run"])
@@ -169,7 +169,7 @@ class PlanApproval(ApprovalOperator):
         remind = remind and timeout > lead
         self.response_timeout = max(timeout - lead if remind else timeout, _MIN_TIMEOUT)
         self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
-        with task_errors(), storage_access(self._form(context)["connection"]):
+        with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
             self.body = _question(places_of(load_plan(planned["plan"])), report, until)
@@ -178,12 +178,12 @@ class PlanApproval(ApprovalOperator):
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:
-        return stripped(context["params"] if self.values is None else self.values)
+        return trimmed_values(context["params"] if self.values is None else self.values)
 
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None is a field that was cleared, and means the default of the platform.
+        None, the value of a cleared field, means the default of the platform.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES

@@ -13,12 +13,12 @@ In somebody else's DAG, a rescale is a task group, and its last task decides onl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import TriggerRule
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
@@ -30,7 +30,7 @@ from rescale.airflow.steps.earlier_tasks import (
     WITH_PODS,
     Summary,
     output_of_any,
-    sibling,
+    sibling_task_id,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -53,8 +53,8 @@ def end_task(
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). Those of `after_publication` must
-    have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
+    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
+    must have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
@@ -62,7 +62,7 @@ def end_task(
         _delete_pods(ti)
         _skip_if_nothing_to_do(ti, may_skip_run)
         try:
-            published = _published(ti, params["connection"])
+            published = _published(ti, params)
             _refuse_unfinished(ti, published["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
@@ -79,10 +79,10 @@ def end_task(
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _states(ti).get(sibling(ti.task_id, INSPECT)) == "skipped":
+    if _states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
-    published = _published(ti, params["connection"])
+    published = _published(ti, params)
     _refuse_unfinished(ti, published["target"], [ANNOUNCE])
     return published
 
@@ -90,7 +90,7 @@ def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
 group_end_task = rescale_task(
     _end_of_group, END, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
 )
-"""Last task of a rescale in a task group of somebody's DAG, and the only one that the tasks after the group wait for.
+"""Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
 It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
 only after that.
@@ -99,14 +99,14 @@ only after that.
 
 def _delete_pods(ti: Any) -> None:
     """Delete the pods that the rescale left behind; a DAG with a task group may have other pods, which are not ours."""
-    in_group = [sibling(ti.task_id, task_id) for task_id in WITH_PODS]
+    in_group = [sibling_task_id(ti.task_id, task_id) for task_id in WITH_PODS]
     delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
 
 
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
     """Skip the task if one of the tasks `first` found nothing to do, with the reason of that task."""
     for task_id in first:
-        reason = ti.xcom_pull(task_ids=sibling(ti.task_id, task_id), key=NOTHING_TO_DO)
+        reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
         if reason is not None and not _has_failed(ti):  # an XCom of an earlier pass stays until its task starts again
             skip_task(reason)
 
@@ -117,9 +117,9 @@ def _has_failed(ti: Any) -> bool:
 
 
 def _states(ti: Any) -> dict[str, str | None]:
-    """Return the states of all tasks of the rescale, by task id: those of the run, or of the task group."""
+    """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-    group = sibling(ti.task_id, "")
+    group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
 
 
@@ -129,7 +129,7 @@ def _failed(ti: Any) -> str | None:
     return f"failed: {', '.join(failed)}" if failed else None
 
 
-def _published(ti: Any, connection: str | None) -> Summary:
+def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
     The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
@@ -141,7 +141,7 @@ def _published(ti: Any, connection: str | None) -> Summary:
         raise RescaleError(
             "nothing was published: the run ended before there was a plan", found=_failed(ti), advice=_ADVICE
         )
-    with storage_access(connection):
+    with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
             refuse_published(planned["target"], planned["digest"], rejection)
             raise RequestError(
@@ -150,10 +150,10 @@ def _published(ti: Any, connection: str | None) -> Summary:
         _refuse_unpublished(ti, planned, has_summary=summary is not None)
     if summary is None:
         raise RescaleError(
-            f"the result is published, but the task {sibling(ti.task_id, PUBLISH)!r} did not finish",
+            f"the result is published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
             path=planned["target"],
             found=_failed(ti),
-            advice=f"clear the task {sibling(ti.task_id, PUBLISH)!r} and those after it",
+            advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
         )
     return dict(summary)
 
@@ -184,13 +184,14 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
 
 
 def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
-    """Raise an error for the first of these tasks that should have succeeded, and did not.
+    """Raise an error for the first task in `then` that has neither succeeded nor skipped itself.
 
-    The task that cuts a job over does what others do for a job that is stopped first; the others skip themselves.
+    If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
+    there is nothing for `compare_all_records` to do.
     """
-    followed = ti.xcom_pull(task_ids=sibling(ti.task_id, FOLLOW)) is not None
+    followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
-    for task_id in [sibling(ti.task_id, name) for name in then if name not in in_one]:
+    for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
                 f"the result is published, but the task {task_id!r} did not succeed",

@@ -8,11 +8,12 @@ from typing import Any
 
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import platform_spark
-from rescale.airflow.forms.form_advice import in_form
+from rescale.airflow.forms.form_advice import form_wording
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.task_log import log_text
 from rescale.doctor.checks import CheckOutcome
 from rescale.doctor.diagnosis import diagnose_run, diagnosis_text
+from rescale.options.profiles import use_targets
 from rescale.planning.request.request import target_place
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError
@@ -28,7 +29,8 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     drivers = DRIVER_POD in os.environ
     machine = not drivers and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
-    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=in_form)
+    use_targets([target])
+    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=form_wording)
     log_text(diagnosis_text(diagnosis))
     failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
     if failed:

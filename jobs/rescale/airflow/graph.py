@@ -25,8 +25,11 @@ from rescale.airflow.savepoint_tasks import (
 )
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
 
-_AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
-"""Fields of the form that tasks after the plan read; the plan has all others."""
+_ACCESS = ("connection", "source_connection")
+"""Fields of the form that say how to reach the stores (`form_access`)."""
+
+_AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
+"""Fields of the form that tasks after the plan read; all others are only read to make the plan."""
 
 
 class RescaleTasks(NamedTuple):
@@ -70,7 +73,7 @@ def rescale_graph(
     return RescaleTasks(inspected, published, [announced, refused])
 
 
-def look_graph() -> None:
+def plan_only_graph() -> None:
     """Create the tasks of a run that only plans."""
     chain(inspect(None), [look(), check()])
 
@@ -82,4 +85,4 @@ def savepoint_graph() -> None:
 
 def given_graph(values: Mapping[str, Any]) -> None:
     """Create the tasks of a rescale with these values of the form, for the task group that is open."""
-    chain(rescale_graph(values=values).last, group_end_task(params={"connection": values["connection"]}))
+    chain(rescale_graph(values=values).last, group_end_task(params={name: values[name] for name in _ACCESS}))

@@ -36,7 +36,7 @@ class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar",
 class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deployment", tag_field="kind"):
     """Patch a resource of Flink's Kubernetes operator, from which it starts the job.
 
-    That is a `FlinkDeployment` in application mode, or a `FlinkSessionJob`; the patched fields are the same.
+    The resource is a `FlinkDeployment` in application mode, or a `FlinkSessionJob`; both have the patched fields.
     `connection` is the id of an Airflow connection to Kubernetes; None for the worker's own access.
     """
 

@@ -7,7 +7,7 @@ from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, 
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import duration_sentences
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row
-from rescale.report.renderers.markdown import markdown_of
+from rescale.report.renderers.markdown import render_markdown
 from rescale.report.shortening import state_bytes
 from rescale.text.units import counted, human_bytes
 
@@ -29,4 +29,4 @@ def question_markdown(shown: PlanDocument) -> str:
     blocks += [*listed("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
     if len(operators) > _LARGEST:
         blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))
-    return markdown_of(Page(tuple(blocks)))
+    return render_markdown(Page(tuple(blocks)))

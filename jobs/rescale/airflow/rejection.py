@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rescale.airflow.claims import live_run
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.places import Places
@@ -28,8 +28,8 @@ _PUBLISHED = {
 
 def rejection_of(ti: Any) -> str | None:
     """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
-    answer = ti.xcom_pull(task_ids=sibling(ti.task_id, ASK), key=APPROVED)
-    planned = ti.xcom_pull(task_ids=sibling(ti.task_id, PLAN))
+    answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK), key=APPROVED)
+    planned = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
     if answer is None or planned is None or answer["approved"] or answer["plan"] != planned["digest"]:
         return None
     return str(answer["words"])
@@ -53,7 +53,7 @@ def end_rejected(ti: Any) -> NoReturn:
     """Remove the staged files of a rejected plan, and raise `RequestError`; skip the task if no plan was rejected."""
     if (rejection := rejection_of(ti)) is None:
         skip_task("nobody has rejected the plan")
-    planned = ti.xcom_pull(task_ids=sibling(ti.task_id, PLAN))
+    planned = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
     target, digest = planned["target"], planned["digest"]
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)

@@ -33,6 +33,8 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
         return f"the settings of the platform require it above {limit}, and the plan writes {written}"
     if surgery.dropped or surgery.dropped_states:  # without `drops` in the settings, the form must ask for it
         return "the plan drops operators or states"
+    if surgery.old_rows:
+        return "the plan drops old rows of states"
     if surgery.restarted:
         return "the plan runs finished subtasks again, which may read their input once more"
     if plan.mixed_maxima:

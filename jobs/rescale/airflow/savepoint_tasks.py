@@ -1,6 +1,6 @@
-"""The tasks of a rescale. Each can be killed at any point and run again: what it writes depends only on the plan.
+"""The tasks of a rescale. A task can be killed at any point and run again: its output depends only on the plan.
 
-Most of them work in the worker, on metadata. Those that move or read state only wait for a step that runs elsewhere.
+Most tasks work in the worker, on metadata. Tasks that move or read state only wait for a step that runs elsewhere.
 
 Airflow imports this module whenever it parses a DAG. So here, and in the other modules that define tasks, a task
 imports what it needs for its work when it runs. The work of the tasks below is in `savepoint_work`.
@@ -69,14 +69,14 @@ def _look(params: Any = None, ti: Any = None) -> Summary:
 
 
 def _check(params: Any = None) -> Summary:
-    """Tries on probes, which it removes, what a run needs: the target's store, and this worker if steps run on it."""
+    """Tries the target's store with probe files, which it removes, and checks this worker if steps run on it."""
     from rescale.airflow.environment import check_environment
 
     return check_environment(params)
 
 
 def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
-    """Removes what a run left in and beside its target, unless the run is still running or has published."""
+    """Removes the files that a run left in and beside its target, unless the run is still running or has published."""
     from rescale.airflow.forms.filled_form import refuse_unknown_fields
     from rescale.airflow.savepoint_work import discard_unpublished
 

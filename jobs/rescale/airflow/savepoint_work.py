@@ -1,6 +1,6 @@
 """The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
 
-It is a module of its own because it imports most of this package, which parsing a DAG must not.
+This is a module of its own because it imports most of this package, which must not happen when a DAG is parsed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rescale.airflow.forms.filled_form import (
     describe_request,
     lines_of,
     proof_of,
-    refuse_silent_copy,
     refuse_unapproved_drops,
+    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
     request_sentence,
 )
-from rescale.airflow.forms.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
 from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
@@ -49,7 +49,7 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
-from rescale.runstate.claim import claim, refuse_taken
+from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import load_plan, read_document, store_plan_page
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
@@ -75,7 +75,7 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     `form` has the fields that may be given. `places` holds source and target, if earlier tasks have determined them.
     """
     refuse_unknown_fields(params, form)
-    refuse_silent_copy(params)
+    refuse_unintended_copy(params)
     refuse_unapproved_drops(params, required=drops_need_approval())
     request = request_of(params, places)
     log_text(request_sentence(request))
@@ -94,7 +94,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
-        word_for_form(error)
+        reword_for_form(error)
         shown, refusal = msgspec.structs.replace(shown, start=None), error
     log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
     if refusal is not None:
@@ -107,7 +107,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
 
 
 def discard_unpublished(target: str, ti: Any) -> Summary:
-    """Remove what a run left in and beside its target, unless the run is still running or has published.
+    """Remove the files that a run left in and beside its target, unless the run is still running or has published.
 
     The summary has the target, and the numbers of files that were `removed`, and `left` because others wrote them.
     """
@@ -177,7 +177,7 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
     if not is_published(plan):
         refuse_live_claim(plan.target, ti, plan.digest)
         refuse_pending_approval(plan, ti)
-        refuse_taken(plan)
+        refuse_unavailable_target(plan)
 
 
 def report_certificate(plan: Plan, certificate: Certificate) -> Summary:

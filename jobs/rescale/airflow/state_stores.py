@@ -35,7 +35,7 @@ class Variables(NamedTuple):
         Variable.set(self._name(key), value, description=f"{key} of {self.owner}", serialize_json=True)
 
     def _name(self, key: str) -> str:
-        """Return the name of the variable: names of runs may be longer than that of a variable can be."""
+        """Return the variable's name, with a hash of the owner, whose name may be too long for a variable."""
         return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_DIGITS]}_{key}"
 
 
@@ -48,7 +48,7 @@ def task_state(store: Any, ti: Any) -> StateStore:
 
 
 def window_state(store: Any, dag_id: str) -> StateStore:
-    """Return the state that all runs of a window share; `store` is that of its asset, or None."""
+    """Return the state that all runs of a window share; `store` is the store of the window's asset, or None."""
     if store is not None:
         own: StateStore = store
         return own

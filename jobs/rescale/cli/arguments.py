@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import VARIABLE, Cluster, cluster_of_environment
-from rescale.options.asked import request_of_values
 from rescale.options.command_line import add_options, values_of
 from rescale.options.option import Group, Option
 from rescale.options.rows import option
@@ -17,13 +16,13 @@ from rescale.options.spark_master import MASTERS, is_master
 from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request.request import Request, parse_uids
+from rescale.planning.request.request import Request, parse_uids, request_of_values
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
 
 _SHAPE = (
-    "A number such as 6 is for all operators, visits=12 for the operator with the uid visits. Without a shape the "
+    "A number such as 6 applies to all operators, visits=12 to the operator with the uid visits. Without a shape, the "
     "result is a self-contained copy."
 )
 
@@ -79,7 +78,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
         metavar="MASTER",
         type=_master,
         default="local[*]",
-        help="where the work is done: local[N] in N processes of this machine, local[*] in one for each core, or a "
+        help="where the work runs: local[N]: in N processes on this machine; local[*]: in one for each core; or on a "
         "Spark cluster, which needs Java here: k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
 
@@ -163,5 +162,5 @@ def prefixes_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def moves_of(arguments: argparse.Namespace) -> tuple[Move, ...]:
-    """Return the places of `--moved`; raise `RequestError` if one cannot be parsed."""
+    """Return the places of `--moved`. Raises `RequestError` if one cannot be parsed."""
     return parse_moves(arguments.moved)

@@ -25,7 +25,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def complete_operators(action: argparse.Action, end: str = "=") -> None:
-    """Complete an option that takes `UID=…`, or another `end`, with the operators of SOURCE."""
+    """Complete the value of an option with the operators of SOURCE, each followed by `end`, as in `UID=…`."""
     action.completer = partial(_operators, end)  # type: ignore[attr-defined]
 
 

@@ -12,11 +12,12 @@ from rescale.snapshot.surgery import Surgery
 from rescale.text.errors import RequestError
 
 
-def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
+def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether state may be lost, unless `yes`. Raises `RequestError` without an agreement."""
-    if yes or not (surgery.dropped or surgery.dropped_states):
+    if yes or not (surgery.dropped or surgery.dropped_states or surgery.old_rows):
         return
-    lost = declared_lines(Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states))
+    losses = Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states, old_rows=surgery.old_rows)
+    lost = declared_lines(losses)
     if not _agrees(lost, "Lose this state?", output):
         raise RequestError(
             "the run would lose state, and that was not confirmed; nothing was written",
@@ -25,7 +26,7 @@ def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
         )
 
 
-def agree_to_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
+def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether finished subtasks may run again, unless `yes`.
 
     Raises `RequestError` without an agreement.
@@ -41,7 +42,7 @@ def agree_to_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
         )
 
 
-def agree_to_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
+def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
 
     Raises `RequestError` without an agreement.

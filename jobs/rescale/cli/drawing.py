@@ -59,11 +59,11 @@ class Drawing:
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
         bar.add_column(no_wrap=True)
-        bar.add_row(ProgressBar(tick.total, tick.done, pulse=not tick.done), how_far(tick))
+        bar.add_row(ProgressBar(tick.total, tick.done, pulse=not tick.done), progress_text(tick))
         return Group(Text(tick.phase), bar)
 
 
-def how_far(tick: Tick) -> str:
+def progress_text(tick: Tick) -> str:
     """Return progress such as `1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`; `3.4 GB to go` while tasks start."""
     if not tick.done:
         return f"{human_bytes(tick.total)} to go"

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, redirect_to_devnull, unwritten
+from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
+from rescale.options.profiles import use_profiles
 from rescale.text.errors import RequestError, StoreError, unexpected
 
 _STEPS = """\
@@ -50,13 +51,14 @@ taken; 3 the snapshot is damaged, has changed or is not supported, or the store 
 130 interrupted (Ctrl-C); 143 ended by SIGTERM.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
+For a source and a target in two stores, accounts or regions: --source-profile and --target-profile.
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
-    The imports of the commands take most of the time of a start. They are here so that Ctrl-C is handled meanwhile.
+    This imports all commands, which takes most of the start-up time; by now, Ctrl-C is handled.
     """
     from rescale.cli.commands import (
         demo,
@@ -136,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redirect_to_devnull(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        full = unwritten(error)
+        full = output_error(error)
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
     return code
@@ -155,6 +157,7 @@ def _execute(arguments: Sequence[str]) -> int:
         _refuse_other_bytes(arguments)
         parsed = parser().parse_args(arguments)
         resumes = parsed.resumes
+        use_profiles(parsed)
         return int(parsed.execute(parsed, output) or 0)
     except BrokenPipeError:
         raise

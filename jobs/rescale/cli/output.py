@@ -1,4 +1,4 @@
-"""How a command answers: text for people, or one JSON document on standard output."""
+"""Output of a command: text, or one JSON document, on standard output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rescale.text.names import printable_lines
 
 
 class Output:
-    """Answers in the way that `--output` asks for; progress and remarks go to standard error.
+    """Prints the answer of a command in the format of `--output`; progress and remarks go to standard error.
 
-    Names in them may contain control characters, which are escaped, so that no terminal obeys them.
+    Control characters in names are escaped, so that no terminal interprets them.
     """
 
     def __init__(self, form: str) -> None:
@@ -32,11 +32,11 @@ class Output:
         self._indent = None
 
     def answer(self, document: object, text: Callable[[], str]) -> None:
-        """`StoreError` if there is no room for it."""
+        """Print the document as JSON, or the text. Raises `StoreError` if standard output cannot take it."""
         self._print(self._as_json(document) if self.json else printable_lines(text()))
 
     def answer_json(self, document: object) -> None:
-        """Answer with JSON in both forms."""
+        """Print the document as JSON, whatever `--output` says."""
         self._print(self._as_json(document))
 
     def _as_json(self, document: object) -> str:
@@ -48,7 +48,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise unwritten(error) from None
+            raise output_error(error) from None
 
     def error(self, error: RescaleError) -> None:
         if self.json:
@@ -66,7 +66,7 @@ class Output:
     def interrupted(self, how: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code; `resumes`: the same command resumes the work."""
         code = exit_code_of(how)
-        what = "interrupted; the same command takes it up again" if resumes else "interrupted"
+        what = "interrupted; the same command resumes" if resumes else "interrupted"
         if self.json:
             print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=code)))
         self.say(what)
@@ -76,10 +76,14 @@ class Output:
         print(printable_lines(what), file=sys.stderr, flush=True)
 
 
-def unwritten(error: OSError) -> StoreError:
+def output_error(error: OSError) -> StoreError:
     """Return the error for an answer that cannot be written, and discard all further output."""
     redirect_to_devnull(sys.stdout)
-    return StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
+    return StoreError(
+        "the answer cannot be written to standard output",
+        found=error,
+        advice="make room where standard output goes, and run the command again",
+    )
 
 
 def redirect_to_devnull(stream: TextIO) -> None:

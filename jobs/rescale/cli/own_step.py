@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from rescale.cli.terminal import can_draw
 from rescale.lasting_process import LastingProcess
@@ -33,29 +34,38 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
             return run_step(step, result, arguments, drawing.say, drawing.draw)
 
 
+class CarryOut(Protocol):
+    """Moves and validates a claimed plan; calls `meanwhile` when that has begun, and prints what it returns."""
+
+    def __call__(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None: ...
+
+
 @contextmanager
-def own_rounds(master: str) -> Iterator[Callable[[Plan, Proof], None]]:
+def own_rounds(master: str, records: int | None = None) -> Iterator[CarryOut]:
     """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
 
-    On a terminal, the function draws the progress.
+    With `records`, the bytes of records that the first plan moves, the process starts at once. On a terminal, the
+    function draws the progress.
     """
     drawn = can_draw()
-    with LastingProcess(master, _say, drawn=drawn) as process:
+    with LastingProcess(master, _say, drawn=drawn, records=records or 0) as process:
+        if records is not None:
+            process.begin()
 
-        def carry_out(plan: Plan, proof: Proof) -> None:
+        def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
             if not drawn:
-                process.move(plan, proof)
+                process.move(plan, proof, meanwhile=meanwhile)
                 return
             from rescale.cli.drawing import Drawing
 
             with Drawing() as drawing:
-                process.move(plan, proof, drawing.say, drawing.draw)
+                process.move(plan, proof, drawing.say, drawing.draw, meanwhile)
 
         remove_all_left()
         yield carry_out
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error. The step continues if nobody reads it any more."""
+    """Print a line on standard error; if it was closed, the step continues without output."""
     with suppress(BrokenPipeError):
         print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Parser of the command line, whose errors are errors of ours with a suggestion for misspelt words."""
+"""Parser of the command line, whose errors are `RequestError`s with a suggestion for misspelt words."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
     """Copy files ahead, and answer with what is copied."""
     if arguments.base is not None:
         raise RequestError(
-            "a result that continues another one takes that one's files, and copies none ahead",
+            "a result that continues a base takes the base's files, so none are copied ahead",
             expected="either --prepare or --base",
             found="both",
         )
@@ -35,7 +35,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _prepare(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead; of a newer checkpoint if Flink deletes those of this one meanwhile."""
+    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, those of the newest one."""
     for attempt in range(1, _ATTEMPTS + 1):
         with waiting(f"reading {request.source}"):
             plan = prepare(request, ahead=True).plan
@@ -45,7 +45,7 @@ def _prepare(request: Request, output: Output, master: str) -> Preparation:
         except SnapshotError as error:
             if attempt == _ATTEMPTS or prepare(request, ahead=True).plan.source == plan.source:
                 raise
-            output.say(f"{plan.source} is gone: {error.what}; the newest checkpoint is tried")
+            output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
         else:
             return preparation(plan, result.read(PreparedFiles))
     raise AssertionError

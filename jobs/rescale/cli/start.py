@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import sys
 
-from rescale.cli.termination import answer_termination, exit_code_of
+from rescale.cli.termination import exit_code_of, raise_on_sigterm
 
 
 def main() -> int:
     """Run the command line; return the exit code."""
-    answer_termination()
+    raise_on_sigterm()
     try:
         from rescale.cli.main import main as answer
 

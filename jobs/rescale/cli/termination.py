@@ -19,7 +19,7 @@ def exit_code_of(how: KeyboardInterrupt) -> int:
     return TERMINATED if isinstance(how, Terminated) else INTERRUPTED
 
 
-def answer_termination() -> None:
+def raise_on_sigterm() -> None:
     """Let SIGTERM raise `Terminated`."""
     signal.signal(signal.SIGTERM, _terminated)
 

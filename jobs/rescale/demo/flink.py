@@ -31,7 +31,7 @@ _LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Held:
+class UserState:
     """State of a user in a subtask."""
 
     subtask: int
@@ -41,7 +41,10 @@ class Held:
 
 
 def restore_in_flink(say: Callable[[str], None], source: str, target: str, parallelism: int, folder: Path) -> None:
-    """Restore source and target in Flink, with temporary files in `folder`; `IntegrityError` if their state differs."""
+    """Restore source and target in Flink, with temporary files in `folder`.
+
+    Raises `IntegrityError` if their state differs.
+    """
     say(f"Restoring the savepoint and the result in Flink {VERSION} …")
     jars = _jars(say)
     classes = folder / "classes"
@@ -58,7 +61,7 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     say(f"  users of each new subtask: {shares}\n")
 
 
-def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[Held]:
+def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:
     with as_file(files("rescale.demo") / "log4j2.properties") as logging:
         output = _run(
             [
@@ -71,10 +74,10 @@ def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch
             "Flink",
         )
     lines = (line.split("\t") for line in output.splitlines())
-    return [Held(int(subtask), user, int(clicks), pages) for subtask, user, clicks, pages in lines]
+    return [UserState(int(subtask), user, int(clicks), pages) for subtask, user, clicks, pages in lines]
 
 
-def _content(held: Sequence[Held]) -> list[tuple[str, int, str]]:
+def _content(held: Sequence[UserState]) -> list[tuple[str, int, str]]:
     return sorted((holding.user, holding.clicks, holding.pages) for holding in held)
 
 

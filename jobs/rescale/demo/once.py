@@ -46,7 +46,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
             ending()
             say("Stopping everything that the demo started …")
-    say(f"Done, in {time.monotonic() - begun:.0f} s. The same with a form in the browser: rescale demo --ui")
+    say(f"Done, in {time.monotonic() - begun:.0f} s. To fill in the form in a browser: rescale demo --ui")
 
 
 def _run_dag(home: AirflowHome, target: str) -> None:

@@ -135,7 +135,7 @@ def completed(command: Sequence[str], environment: Mapping[str, str], log: Path,
 
 
 def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
-    """Wait until `ready` is true; `RescaleError` if `process` ends or the seconds pass before that."""
+    """Wait until `ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
     deadline = time.monotonic() + seconds
     while not ready():
         if process.poll() is not None:

@@ -19,7 +19,7 @@ class CheckOutcome(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """It works, but worse, or not in all cases."""
+    """A run works, but worse, or not in all cases."""
 
     ERROR = "error"
     """A run would fail."""
@@ -47,7 +47,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 class CheckList:
-    """Collection of checks; `wording` words the mentions in their advice, by default for the command line."""
+    """Collects checks; `wording` turns the options and commands in their advice into text (default: command line)."""
 
     def __init__(self, wording: Callable[[Mention], str] | None = None) -> None:
         self._wording = wording

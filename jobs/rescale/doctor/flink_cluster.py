@@ -23,7 +23,7 @@ _SUBJECT = "Flink"
 
 
 def check_flink(checks: CheckList, address: str) -> None:
-    """Check the cluster at an address of Flink's REST API; `RequestError` if it is not such an address."""
+    """Check the cluster at an address of Flink's REST API. Raises `RequestError` if it is not such an address."""
     with Flink(address_of(address, ADDRESS_WITHOUT_LOGIN)) as flink:
         _check_release(checks, flink)
         if checks.unreachable:

@@ -28,7 +28,7 @@ _JAVA_SECONDS = 30
 _RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 """The release in the answer of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
 
-_NO_JAVA = "a Spark cluster (--master) cannot be used from here; runs on this machine need no Java"
+_NO_JAVA = "a Spark cluster cannot be used from here; runs on this machine need no Java"
 _SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or set JAVA_HOME to one"
 
 
@@ -56,9 +56,7 @@ def check_java(checks: CheckList) -> None:
         elif int(release[1]) < OLDEST_JAVA:
             checks.warn(subject, tried, f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
         else:
-            checks.ok(
-                subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it, where --master names a cluster"
-            )
+            checks.ok(subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
 
 
 def check_spark_packages(checks: CheckList) -> None:
@@ -101,9 +99,7 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             if free < enough:
                 small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
                 if state_bytes is None:
-                    small = (
-                        f"less than {needed}: enough for small state only; give --source to compare it with the state"
-                    )
+                    small = f"less than {needed}: enough for small state only"
                 checks.warn(subject, tried, f"{human_bytes(free)} free", small, f"make room there, or {advice}")
             else:
                 checks.ok(subject, tried, f"{human_bytes(free)} free", meaning)

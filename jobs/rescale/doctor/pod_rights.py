@@ -50,7 +50,7 @@ def check_driver_rights(checks: CheckList) -> None:
 
 
 def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | None) -> None:
-    """Ask for all `rights`; if some are missing, this is a warning if there is something `otherwise`, or an error."""
+    """Check all `rights`; missing ones are a warning with the meaning `otherwise`, or an error if that is None."""
     if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
@@ -58,7 +58,7 @@ def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | Non
         namespace = (ACCOUNT / "namespace").read_text().strip()
         tried += f" in the namespace {namespace}"
         if not (missing := _missing(rights, namespace)):
-            checks.ok(_SUBJECT, tried, "all are there", meaning)
+            checks.ok(_SUBJECT, tried, "all granted", meaning)
         elif otherwise is not None:
             checks.warn(_SUBJECT, tried, f"missing: {', '.join(missing)}", otherwise, _ADVICE)
         else:

@@ -9,6 +9,8 @@ from rescale.snapshot.reading.opening import open_readable
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store
+from rescale.text.advice import Advice, command
+from rescale.text.names import quoted
 from rescale.text.units import counted, human_bytes
 
 
@@ -35,8 +37,8 @@ def check_source(checks: CheckList, source: str) -> int | None:
             checks.fail(subject, tried, result, meaning, advice)
         elif unread:
             meaning = f"the state of {counted(len(unread), 'operator')} cannot be read, such as {unread[0].label}"
-            checks.fail(subject, tried, result, meaning, f"rescale inspect {source} says why")
+            checks.fail(subject, tried, result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
-            checks.ok(subject, tried, result, "a run can be planned; rescale inspect shows the snapshot")
+            checks.ok(subject, tried, result, "a run can be planned")
         return snapshot.bytes
     return None

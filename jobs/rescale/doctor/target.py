@@ -12,11 +12,12 @@ from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_of
 from rescale.runstate.places import beside, claim_place, probe_place
-from rescale.runstate.territory import check_documents, refuse_overlap
+from rescale.runstate.target_safety import check_documents, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
+from rescale.storage.sides import is_one_store
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError
@@ -84,7 +85,7 @@ class _Probes:
 
     def _check_list(self) -> None:
         tried = f"list {self._target}"
-        with self._checks.failing(_SUBJECT, tried, "a run refuses a target that holds files of others"):
+        with self._checks.failing(_SUBJECT, tried, "a run refuses a target that holds other files"):
             files = self._store.list(self._target)
             claimed = self._store.stat(claim_place(self._target)) is not None
             if claimed:
@@ -138,11 +139,11 @@ class _Probes:
                 self._checks.ok(_SUBJECT, tried, result, "validation can read a result back")
             else:
                 meaning = "the store does not return the bytes that were put"
-                self._checks.fail(_SUBJECT, tried, f"{len(data)} other bytes", meaning, "ask who runs the store")
+                self._checks.fail(_SUBJECT, tried, f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
         copied, tried = self._put, "copy the probe within the store"
-        if self._source is not None and is_s3(self._source) and is_s3(self._target):
+        if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._checks.failing(_SUBJECT, tried, "state that does not change is copied by the store"):
             pin = self._store.stat(copied)
@@ -174,7 +175,7 @@ class _Probes:
             pin = self._store.stat(self._parts)
             if pin is None or pin.size != len(self._data):
                 meaning = "the store does not put parts together"
-                self._checks.fail(_SUBJECT, tried, f"found: {pin}", meaning, "ask who runs the store")
+                self._checks.fail(_SUBJECT, tried, f"found: {pin}", meaning, "ask the store's operator")
             else:
                 self._checks.ok(_SUBJECT, tried, "a file of one part", "a run can write large files")
 

@@ -1,1 +1,4 @@
-"""The plan executed, and its result checked: in this process, in workers or in Spark. Only the mains import this."""
+"""Execution of a plan and validation of its result, in this process, in worker processes or in Spark.
+
+Only the programs in `jobs/*.py` import this package.
+"""

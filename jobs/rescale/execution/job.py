@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,20 +22,27 @@ from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
 from rescale.options.command_line import add_option
+from rescale.options.profiles import add_profiles, use_profiles, use_targets
 from rescale.options.rows import option
 from rescale.options.strict_parser import StrictArgumentParser
+from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.documents import refuse_other_result
+from rescale.runstate.documents import load_plan, refuse_other_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, unexpected
 
 
-def job_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the arguments that all jobs have."""
+def job_parser(
+    description: str | None, source: str = "source", targets: Sequence[str] = ("plan", "result")
+) -> argparse.ArgumentParser:
+    """Return a parser with the arguments that all jobs have.
+
+    `source` and `targets` are the attributes of the job's places (`add_profiles`).
+    """
     parser = StrictArgumentParser(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
@@ -44,11 +51,12 @@ def job_parser(description: str | None) -> argparse.ArgumentParser:
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument(
-        "--attached", action="store_true", help="end when standard input ends: with the process that started this one"
+        "--attached", action="store_true", help="exit when standard input is closed, as when the parent process ends"
     )
     parser.add_argument(
-        "--drawn", action="store_true", help="say how far the work is for a program that draws it, not in words"
+        "--drawn", action="store_true", help="report progress as JSON, for a program that draws it, instead of as text"
     )
+    add_profiles(parser, source, targets)
     return parser
 
 
@@ -57,6 +65,21 @@ def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "--plan", metavar="URI", required=required, help="the plan, as a run stores it beside its target"
     )
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `--plan`; from then on this process tells the sides of the plan apart."""
+    return load_plan_of_sides(normalise(arguments.plan), arguments.result)
+
+
+def load_plan_of_sides(uri: str, result: str) -> Plan:
+    """Return a plan, which is stored beside its target, and tell its sides apart from then on."""
+    places = [uri, normalise(result)]
+    use_targets(places)
+    plan = load_plan(uri)
+    bases = [] if plan.continued is None else [plan.continued.target]
+    use_targets([*places, plan.target, *bases])
+    return plan
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +102,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
         end_with_standard_input()
     failure: RescaleError | None = None
     try:
+        use_profiles(arguments)
         result_uri = normalise(arguments.result)
         refuse_other_result(result_uri)
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
@@ -137,10 +161,10 @@ def end_with_standard_input() -> None:
 
 
 def _await_its_end() -> None:
-    """End the process group at the end of standard input. No process writes to the pipe, so a read returns only then.
+    """End the process group at the end of standard input: no process writes to this pipe, so a read returns only then.
 
-    A JVM ends with this process, but not while it starts: then it fails to write its port into its scratch directory,
-    if another process has removed that, and does not end.
+    A JVM ends by itself when this process ends, but not while it starts: if its scratch directory is removed then, it
+    fails to write its port there and runs on.
     """
     os.read(0, 1)
     leads_a_group = os.getpgrp() == os.getpid()

@@ -1,7 +1,7 @@
 """Counters of a step's work: records, stages, requests to the store, memory.
 
-The store counts requests; records and stages are counted here. Counts of workers return with their tasks and are
-added to the driver's; those of a lost task are lost.
+The store counts requests; records and stages are counted here. A task returns its worker's counts, which are added to
+the driver's; the counts of a lost task are lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 
 @dataclass(frozen=True)
-class Counted:
+class StepCounters:
     """Records that were read one by one, requests to S3 by kind, and repeated requests (`tried_again`).
 
     `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks.
@@ -36,8 +36,8 @@ class Counted:
     lost_tasks: int = 0
     worst_memory: int = 0
 
-    def plus(self, other: Counted) -> Counted:
-        return Counted(
+    def plus(self, other: StepCounters) -> StepCounters:
+        return StepCounters(
             self.records + other.records,
             self.requests + other.requests,
             self.tried_again + other.tried_again,
@@ -61,7 +61,7 @@ class Stage:
 class Reading:
     """State of a meter at one instant: its own counts, and the lengths of its lists."""
 
-    own: Counted
+    own: StepCounters
     workers: int
     stages: int
     peaks: int
@@ -73,19 +73,19 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._records = 0
-        self._workers: list[Counted] = []
+        self._workers: list[StepCounters] = []
         self._stages: list[Stage] = []
         self._peaks: list[int] = []
 
-    def saw(self, records: int) -> None:
+    def count_records(self, records: int) -> None:
         with self._lock:
             self._records += records
 
-    def add(self, of_workers: Counted) -> None:
+    def add(self, of_workers: StepCounters) -> None:
         with self._lock:
             self._workers.append(of_workers)
 
-    def ended(self, stage: str, done: int, seconds: float) -> None:
+    def add_stage(self, stage: str, done: int, seconds: float) -> None:
         """Record that a stage that processed `done` bytes has just ended."""
         with self._lock:
             self._stages.append(Stage(stage, done, seconds, time.monotonic() - seconds))
@@ -100,14 +100,14 @@ class Meter:
         with self._lock:
             self._peaks.append(_peak_of_memory())
             _forget_peak()
-            own = Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
+            own = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
             return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
 
-    def own_since(self, before: Reading) -> Counted:
+    def own_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
         now = self.read().own
         with self._lock:
-            return Counted(
+            return StepCounters(
                 now.records - before.own.records,
                 now.requests - before.own.requests,
                 now.tried_again - before.own.tried_again,
@@ -115,10 +115,10 @@ class Meter:
                 worst_memory=max(self._peaks[before.peaks :]),
             )
 
-    def workers_since(self, before: Reading) -> Counted:
+    def workers_since(self, before: Reading) -> StepCounters:
         """Return the sum of the counts of all workers since a reading."""
         with self._lock:
-            return reduce(Counted.plus, self._workers[before.workers :], Counted())
+            return reduce(StepCounters.plus, self._workers[before.workers :], StepCounters())
 
     def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
         """Return all counts since a reading."""

@@ -14,14 +14,14 @@ from rescale.storage.store import open_store
 def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
     """Copy the SST files of the plan that are not in its target yet, and remove those of older checkpoints.
 
-    Raises `RequestError` if a run claims the target meanwhile, or somebody discards it: nothing new stays then.
+    Raises `RequestError` if meanwhile a run claims the target or someone discards it; the new copies are then removed.
     """
-    there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     sizes = prepared_sizes(plan)
     try:
-        copy_ahead(plan, tasks, there)
+        copy_ahead(plan, tasks, existing)
         end_preparing(plan)
     finally:
-        give_up_preparing(plan, there)
-    new = [size for file, size in sizes.items() if there.get(file) != size]
+        give_up_preparing(plan, existing)
+    new = [size for file, size in sizes.items() if existing.get(file) != size]
     return PreparedFiles(len(sizes), sum(sizes.values()), len(new), sum(new))

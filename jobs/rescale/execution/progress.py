@@ -45,7 +45,7 @@ class ByteAction(Enum):
 class Progress:
     """Progress of a step through `total` bytes, which are `counted` as read, written or copied.
 
-    It is `drawn` if the process that started this one draws it.
+    Progress is `drawn` if the parent process draws it: then ticks are printed instead of lines.
     """
 
     drawn: ClassVar[bool] = False
@@ -104,7 +104,7 @@ class Progress:
         seconds = time.monotonic() - self._started
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
-        METER.ended(self.step, done, seconds)
+        METER.add_stage(self.step, done, seconds)
         self.say(f"{human_bytes(done)} {self.counted.done} in {seconds:.1f} s")
 
     def say(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Steps that move or compare state: each takes a plan, or the places of two snapshots, and returns what it did."""
+"""Steps that move or compare state: each takes a plan, or the places of two snapshots, and returns its result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from rescale.execution.compare.validation.coverage import (
 )
 from rescale.execution.compare.validation.declared_differences import check_declared
 from rescale.execution.compare.validation.declared_offsets import check_offsets
-from rescale.execution.compare.validation.directories import may_go_by_files
-from rescale.execution.compare.validation.validation import SnapshotPair, compared, open_result, validate_result
+from rescale.execution.compare.validation.directories import comparable_by_files
+from rescale.execution.compare.validation.validation import (
+    SnapshotPair,
+    compare_snapshots,
+    open_result,
+    validate_result,
+)
 from rescale.execution.compare.validation.verdict import certificate_of
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.tasks.protocol import Tasks
@@ -50,12 +55,13 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.rereads import EITHER, read_again_on_failure
 from rescale.storage.store import open_store
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 
 @contextmanager
 def _nothing_published() -> Iterator[None]:
-    """Add "nothing was published" to an `IntegrityError` in the block, where this is true."""
+    """Add "nothing was published" to an `IntegrityError` that leaves the block."""
     try:
         yield
     except IntegrityError as error:
@@ -65,7 +71,13 @@ def _nothing_published() -> Iterator[None]:
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     """Move managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    try:
+        return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    except (SnapshotError, IntegrityError) as error:
+        if plan.serializers:
+            rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
+            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows}")
+        raise
 
 
 def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
@@ -77,7 +89,7 @@ def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
 def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
     """Write the candidate, compare it with the source, write and return the certificate.
 
-    `RequestError` if a proof by files is requested and no state can be proven by files.
+    Raises `RequestError` if a proof by files is requested and no state can be proven by files.
     """
     how_proven(plan, proof)
     remove_unused_files(plan)
@@ -91,7 +103,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
         check_declared(as_it_is, result, plan.surgery)
         check_offsets(as_it_is, result, plan.surgery)
-        return compared(source, result, plan.key_hashes, proof, by_changes)
+        return compare_snapshots(source, result, plan.key_hashes, proof, by_changes)
 
     by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
     pair = read_again_on_failure(opened, EITHER)
@@ -128,9 +140,9 @@ def validate_published(
     if proof is Proof.CHANGES:
         raise RequestError(
             "a published result cannot be proven by its changes",
-            expected="--proof records, or files",
+            expected="the proof records, or files",
             found=proof.value,
-            advice="omit --proof: then every record is compared",
+            advice=Advice("omit ", mention("proof"), ": then every record is compared"),
         )
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
@@ -156,7 +168,8 @@ def validate_published(
             whole = _compared_without_plan(after, result, hashes, proof)
         except UnsupportedError as error:
             if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
-                error.advice = f"the run hashed these keys with {name}: if you trust this function, --key-hash {name}"
+                trusted = f"the run hashed these keys with {name}: if you trust this function, "
+                error.advice = Advice(trusted, mention("key-hash", name))
             raise
         return whole, surgery, certified is not None
 
@@ -195,7 +208,7 @@ def _certified_function(certified: Certificate, label: str | None) -> str | None
 
 
 def _refuse_incomplete(source: Snapshot) -> None:
-    """`SnapshotError` if files are missing that operators of the result need."""
+    """Raise `SnapshotError` if files are missing that operators of the result need."""
     if source.missing:
         raise SnapshotError(
             "files of the source are missing, so the result cannot be compared with it",
@@ -212,21 +225,21 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
         copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_files_in_vain(possible=copied or any(may_go_by_files(old, new) for old, new in pairs))
+        refuse_files_in_vain(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
     rehashed = [
         (old, new)
         for old, new in pairs
-        if is_compared_by_record(old, new) and not (proof is Proof.FILES and may_go_by_files(old, new))
+        if is_compared_by_record(old, new) and not (proof is Proof.FILES and comparable_by_files(old, new))
     ]
     by_record = [new for _, new in rehashed]
     if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
     maxima = {operator.operator_id: operator.max_parallelism for operator in by_record}
-    return compared(source, result, choose_key_hashes(source, maxima, hashes), proof)
+    return compare_snapshots(source, result, choose_key_hashes(source, maxima, hashes), proof)
 
 
 def open_pinned(plan: Plan) -> Snapshot:
-    """Open the source; `SnapshotError` unless its metadata and files are those of the plan."""
+    """Open the source. Raises `SnapshotError` unless its metadata and files are those of the plan."""
     source = open_candidate(
         plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids, moves=plan.moves
     )
@@ -263,7 +276,7 @@ def open_pinned(plan: Plan) -> Snapshot:
 def _moved(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> MovedStreams:
     """Move the streams of `slots`, and write their handles under the name `step`; running it again resumes it.
 
-    `says` names the progress.
+    `says` is the name of the step in its progress lines.
     """
     existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     written = begin_moving(plan, step, existing)

@@ -2,8 +2,8 @@
 
 Spans are only made if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the variable for traces alone) names a collector and the SDK is
 installed (the extra `tracing`). The parent of a step's span is named by `TRACEPARENT` (W3C Trace Context). A collector
-that does not answer costs seconds at the end, but never fails a run. Times are measured with the monotonic clock from
-one instant on, since the wall clock may be set back meanwhile.
+that does not answer costs seconds at the end, but never fails a run. Times are one reading of the wall clock plus
+differences of the monotonic clock, since the wall clock may be set back during a run.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _provider() -> TracerProvider | None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        print('no traces: that takes pip install "flink-rescale[tracing]"', file=sys.stderr, flush=True)
+        print('no traces: to get them, pip install "flink-rescale[tracing]"', file=sys.stderr, flush=True)
         return None
     service = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rescale"}
     provider = TracerProvider(resource=Resource.create(service))

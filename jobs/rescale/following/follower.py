@@ -4,6 +4,9 @@ The first complete checkpoint becomes the base, by a full run; each newer one a 
 A round is a published result of its own, in a place that nobody restores from. Where rounds have used up the levels of
 the databases, the next one continues the base itself, with all changes since: it takes the place of all of them. What
 cannot be continued becomes a new base. The files beside the target say how far it is (`runstate.states`).
+
+A round is proven by its changes. This does not show that the right keys were looked at. So every record of the first
+round after a base is compared, too, while the job runs. What is wrong in it would be wrong in all later ones.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from dataclasses import dataclass, field, replace
 
 from rescale.following.round_description import describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
-from rescale.options.asked import Values, request_of_values
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request.request import Request
+from rescale.planning.request.request import Request, request_of_values
+from rescale.planning.request.surgery_request import Values
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
@@ -32,25 +35,25 @@ from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
     begin_following,
+    finished_rounds,
     followed_job,
     read_round,
     refuse_another_job,
     remove_rounds,
     round_target,
-    rounds_there,
     write_round,
 )
 from rescale.runstate.places import Places
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
-from rescale.runstate.territory import take_documents
+from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
 _ATTEMPTS = 5
@@ -99,6 +102,7 @@ class Follower:
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
                 report(newest, "nothing" if ended else _wait(newest, pause))
+                newest = self._compare_records(newest)
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -145,7 +149,7 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base is there."""
-        there = rounds_there(self.target)
+        there = finished_rounds(self.target)
         return read_round(self.target, there[-1]) if there else None
 
     def next_round(self) -> Round:
@@ -272,7 +276,7 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
-                there = rounds_there(self.target)
+                there = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in there if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
         made = describe_round(plan, read_certificate(target), self._round_before(plan))
@@ -293,12 +297,12 @@ class Follower:
         publish(plan, accept_unconditional=self.accept_unconditional)
 
     def _round_before(self, plan: Plan) -> Round | None:
-        older = [number for number in rounds_there(self.target) if number < plan.checkpoint_id]
+        older = [number for number in finished_rounds(self.target) if number < plan.checkpoint_id]
         return read_round(self.target, older[-1]) if older else None
 
     def _complete_newest(self) -> None:
         """Write the document of the newest round, if the process that made it was killed before it did."""
-        for number in rounds_there(self.target)[-1:]:
+        for number in finished_rounds(self.target)[-1:]:
             if read_round(self.target, number) is None:
                 target = round_target(self.target, number)
                 certificate = read_certificate(target)
@@ -325,6 +329,25 @@ class Follower:
             by_files = any(operator.databases for operator in plan.operators)
             self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
             self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
+
+    def _compare_records(self, newest: Round) -> Round:
+        """Compare every record of the newest round with its checkpoint, if this was done of none since the base.
+
+        Raises `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
+        """
+        if newest.kind is RoundKind.BASE or newest.compared is not None:
+            return newest
+        target = round_target(self.target, newest.checkpoint)
+        self.say(f"every record of round {newest.number} is compared with checkpoint {newest.checkpoint}")
+        try:
+            self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
+        except IntegrityError as error:
+            remove_rounds(self.target, keep=[])
+            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
+            raise
+        compared = replace(newest, compared=newest.checkpoint)
+        write_round(self.target, compared)
+        return compared
 
     def _discard_older(self, plan: Plan) -> None:
         """Discard an unpublished finish from an older checkpoint of the job, which has run on since."""
@@ -367,4 +390,6 @@ def pause_after(made: Round, most: int | None) -> float:
 
 def _wait(made: Round, pause: float) -> str:
     checkpoint = f"a checkpoint after {made.checkpoint}"
-    return checkpoint if pause < 1 else f"{pause:.0f} seconds to pass (--pause-above), then {checkpoint}"
+    return (
+        checkpoint if pause < 1 else f"{pause:.0f} seconds to pass because of the limit on the rate, then {checkpoint}"
+    )

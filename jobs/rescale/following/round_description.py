@@ -40,6 +40,7 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
         taken=taken,
         seconds=None,
         last_round_seconds=None if before is None else before.last_round_seconds,
+        compared=None if kind is RoundKind.BASE or before is None else before.compared,
     )
 
 

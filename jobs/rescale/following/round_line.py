@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, duration, human_bytes
@@ -12,7 +12,7 @@ from rescale.text.units import counted, duration, human_bytes
 class RoundLine(Round):
     """A finished round, and what the follower waits for: a line of the answer of `follow`."""
 
-    waits_for: str
+    waits_for: str = field(kw_only=True)
 
 
 def round_document(made: Round, waits_for: str) -> RoundLine:
@@ -30,6 +30,8 @@ def round_line(made: Round, waits_for: str) -> str:
         parts.append(f"{human_bytes(made.change_rate)}/s of change")
     if made.seconds is not None:
         parts.append(f"took {duration(made.seconds)}")
+    if made.compared is not None:
+        parts.append(f"every record was compared at checkpoint {made.compared}")
     last = made.last_round_seconds
     parts.append("a last round: not known yet" if last is None else f"a last round now: about {duration(last)}")
     return f"{', '.join(parts)}; waits for {waits_for}"

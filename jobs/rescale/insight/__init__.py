@@ -1,4 +1,4 @@
-"""The meaning of a plan or a snapshot: what Flink itself would do, how even a shape is, how long a run takes.
+"""Analysis of a plan or a snapshot: how Flink itself would restore it, how even a shape is, how long a run takes.
 
-The insight is shown beside a plan and is not a part of it.
+This insight is shown with a plan, but is not part of the plan's document.
 """

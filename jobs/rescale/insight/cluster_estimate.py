@@ -41,7 +41,7 @@ WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
 
 PARTS_IN_MEMORY = 8
-"""Parts of a file that each core holds while it copies: four at once, each in pieces and whole."""
+"""Parts of a file that each core holds in memory while it copies: four parts, each as pieces and as joined bytes."""
 
 WORKER_MEMORY = 640 << 20
 """Memory beside the heap for each core, in bytes (`executors.memoryOverhead`)."""

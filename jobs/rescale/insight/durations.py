@@ -1,4 +1,4 @@
-"""Estimates, from bytes and rates, of how long a run takes and how long Flink restores.
+"""Estimates of the durations of a run, and of Flink's restore, from bytes and rates.
 
 `benchmarks/` measured the rates of a run (1 GB, two cores, a local disk with a warm cache). Flink's rates come from
 restoring 1 GB of RocksDB state at other parallelisms on the same machine, and S3's from the documentation of AWS. The
@@ -7,12 +7,13 @@ estimates tell seconds from minutes and minutes from hours, and which of two alt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
+from rescale.insight.record_counts import USUAL_RECORD
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.work_class import WorkClass
@@ -25,25 +26,38 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers do. Workers start only if there is more
-than a little work, and more than copying files on this machine. `rescale run` pays both once for all of its steps."""
+"""Seconds until the process of a step starts its work, and until its workers do. Workers start for more than a little
+work, unless it only copies local files. `rescale run` has one process for all steps, and plans and publishes in the
+time of the others."""
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves in a second, and that it compares with the result in a second."""
+    """Bytes of the source that a core moves in a second, and that it compares with the result in a second.
+
+    A record takes as long as `record_moved` and `record_compared` more bytes.
+    """
 
     move: int
     compare: int
+    record_moved: int = 0
+    record_compared: int = 0
+
+    def seconds_to_move(self, size: int, records: int) -> float:
+        return (size + records * self.record_moved) / self.move
+
+    def seconds_to_compare(self, size: int, records: int) -> float:
+        return (size + records * self.record_compared) / self.compare
 
 
 WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
 """Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(180 * MB, 800 * MB)
-"""Rates of records in key-group streams that get another max parallelism (`benchmarks/rehash.py`)."""
+RECORDS = Rates(260 * MB, 1080 * MB, 50, 150)
+"""Rates of records in key-group streams that get another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(450 * MB, 400 * MB), Rates(300 * MB, 400 * MB)
-"""Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`)."""
+ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 * MB, 200, 130)
+"""Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`,
+`real_job.py`)."""
 
 S3_CONNECTION = 85 * MB
 """Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
@@ -97,9 +111,13 @@ class Durations:
     formats: tuple[FormatRestore, ...]
 
 
-def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
-    """Return the estimates for a plan; `own` is what Flink itself would do, None if it refuses."""
-    steps = tuple(_step_seconds(plan))
+def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
+    """Return the estimates for a plan.
+
+    `own` is what Flink itself would do, None if it refuses. `records` are numbers of records by operator id, as far as
+    they are known.
+    """
+    steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_restore_result(plan),
@@ -109,26 +127,30 @@ def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
     )
 
 
-def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
+def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSeconds]:
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
     keyed = elements = compared = 0.0
     for operator in plan.operators:
         rekeyed = operator.rekeyed_bytes
         dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
         copied = operator.bytes_of(*Slot) - rekeyed - dealt
-        keyed += copied / WHOLE_KEY_GROUPS.move + rekeyed / rates_of(operator).move
+        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed // USUAL_RECORD)
+        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed, number)
         elements += dealt / WHOLE_KEY_GROUPS.move
-        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rekeyed / rates_of(operator).compare
+        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    rekeyed = sum(operator.rekeyed_bytes for operator in plan.operators)
+    rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer = places / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
+    has_workers = False
     for step, work, size, by_python in (
         ("reshuffle", keyed, plan.bytes_moved - dealt, rekeyed),
         ("redistribute", elements, dealt, 0),
         ("validate", compared, plan.bytes_moved, rekeyed + dealt),
     ):
-        start = PROCESS_SECONDS + (WORKERS_SECONDS if (size if places else by_python) > LITTLE_BYTES else 0)
+        starts_workers = not has_workers and (size if places else by_python) > LITTLE_BYTES
+        has_workers = has_workers or starts_workers
+        start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
         yield StepSeconds(step, start + (work + transfer * size) / CORES)
 
 

@@ -1,7 +1,7 @@
-"""Comparison of two checkpoints of a job by their files alone: what a round of a live rescale would read.
+"""Comparison of two checkpoints of a job by their files alone, to estimate a round of a live rescale.
 
-RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, except
-for those that only compactions have rewritten in between (`own_tables`). All other state is moved whole in each round.
+RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, unless
+only compactions have rewritten them (`own_tables`). All other state is moved whole in each round.
 The estimates use the rates of `durations`.
 """
 
@@ -25,7 +25,12 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError
 
 _PAYS = 2
-"""A live rescale pays if its last round is at least this many times as fast as a full run."""
+"""A live rescale pays off if its last round is at least this many times as fast as a full run."""
+
+_KEY_SECONDS = 50e-6
+"""CPU time of a key of the files that a round reads: it is looked up in both checkpoints, and in base and result for
+the proof (`benchmarks/live.py`). The estimate takes each entry for a key.
+"""
 
 Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
@@ -73,13 +78,13 @@ class FileChanges(msgspec.Struct, frozen=True):
         """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
-        def estimate(rows: int) -> float:
+        def estimate(rows: int, looked_up: int = 0) -> float:
             work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
-            return PROCESS_SECONDS + work / CORES
+            return PROCESS_SECONDS + (work + looked_up * _KEY_SECONDS) / CORES
 
         full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
-        pays = size > 0 and estimate(read) * _PAYS <= full
-        return cls(a, b, seconds, operators, estimate(read), full, pays)
+        last = estimate(read, _total(operators, "entries"))
+        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _PAYS <= full)
 
     def total(self, field: Sum) -> int:
         """Return the sum of a field over all operators."""

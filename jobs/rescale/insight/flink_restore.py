@@ -1,4 +1,4 @@
-"""Flink's own restore of a snapshot at some parallelism: what each subtask reads, and what it writes again.
+"""Flink's own restore of a snapshot at another parallelism: the bytes that each subtask reads and writes again.
 
 `StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. Of a key-group stream
 the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is

@@ -1,4 +1,4 @@
-"""The insight into a snapshot or a plan: restores by Flink itself, evenness, union lists, picked keys, durations."""
+"""Insight into a snapshot or a plan: Flink's own restores, evenness, union lists, hand-picked keys, durations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
-from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group_sizes
+from rescale.insight.key_group_sizes import KeyGroupSizes, estimated_number_of_keys, key_group_sizes
+from rescale.insight.record_counts import estimated_number_of_records
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
 from rescale.plan.operator_plan import OperatorPlan
@@ -96,13 +97,18 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     asked = _asked(plan, snapshot, parallelisms)
+    records = {
+        operator.operator_id: estimated_number_of_records(operator, snapshot.contents)
+        for operator in snapshot.operators
+        if planned[operator.operator_id].rekeyed_bytes
+    }
     return Insight(
         (asked, *(() if asked.refused else _scaled(snapshot, parallelisms))),
         tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_hand_picked(snapshot, shapes)),
         tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
-        durations(plan, None if asked.refused else asked.operators),
+        durations(plan, None if asked.refused else asked.operators, records),
     )
 
 
@@ -157,7 +163,7 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
         new_sizes or sizes,
         evenness_at(sizes.sizes, operator.parallelism),
         hot_key_groups(sizes.sizes, parallelism),
-        about_keys(operator),
+        estimated_number_of_keys(operator),
     )
 
 

@@ -1,7 +1,7 @@
 """Bytes of keyed state in each key group.
 
-The streams of canonical and heap snapshots list where every key group begins. For a RocksDB directory or a changelog
-only the range of key groups is known, and its bytes count as spread evenly; a measured directory has better estimates.
+The streams of canonical and heap snapshots list where every key group begins. A RocksDB directory or a changelog has
+only a range of key groups: its bytes count as spread evenly, unless the directory was measured (`table_sizes`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_FILLED = 0.98
 """Largest share of filled key groups from which the number of keys can be estimated."""
 
 
-def about_keys(operator: Operator) -> int | None:
+def estimated_number_of_keys(operator: Operator) -> int | None:
     """Return an estimate of the number of keys if they are so few that key groups are empty; otherwise None.
 
     On average n keys leave M × e^(-n ÷ M) of M key groups empty.

@@ -50,10 +50,10 @@ class Candidate:
 class ShapeAdvice:
     """Advice for an operator at a `parallelism` and `max_parallelism`.
 
-    `now` is worst ÷ mean of the snapshot. `idle` is the share of the capacity of all subtasks that waits for those with
-    most key groups. `lower` and `upper` are the nearest parallelisms that divide the max parallelism (both are
-    `parallelism` if it does), and `recommended` is the nearer of them. `recommended_max_parallelism` is None if no
-    other is better. `exact` is false if bytes by key group are estimates. `hot` are key groups of the snapshot.
+    `now` is worst ÷ mean of the snapshot. `idle` is the share of all subtasks' capacity that is unused while subtasks
+    with more key groups work. `lower` and `upper` are the nearest parallelisms that divide the max parallelism (both
+    are `parallelism` if it does), and `recommended` is the nearer of them. `recommended_max_parallelism` is None if no
+    other is better. `exact` is false if bytes by key group are estimates. `hot` are the snapshot's hot key groups.
     `few_keys` is about the number of keys if they are so few that evenness is chance, else None.
     """
 

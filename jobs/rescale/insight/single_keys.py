@@ -1,4 +1,4 @@
-"""Keys of an operator whose subtasks have a single key each; for other operators, at most a few bytes are read.
+"""Keys of an operator whose subtasks have a single key each. For any other operator, this reads at most a few bytes.
 
 In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
 these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:

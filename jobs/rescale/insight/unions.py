@@ -17,7 +17,7 @@ MOST_BYTES_READ = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class UnionList:
-    """A union list state with `bytes` in the snapshot, of which the subtasks together read `bytes_at_restore`.
+    """A union list state with `bytes` in the snapshot; at a restore, all subtasks together read `bytes_at_restore`.
 
     `repeated` is true if the first two subtasks wrote the same elements, at least as many as there are subtasks, and
     all others wrote as many elements of the same lengths.

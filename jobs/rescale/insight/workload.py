@@ -1,4 +1,4 @@
-"""The work of a plan for a cluster, in a few numbers."""
+"""The work of a plan in a few numbers, from which a run on a cluster is estimated."""
 
 from __future__ import annotations
 

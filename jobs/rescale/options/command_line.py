@@ -7,12 +7,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rescale.options.asked import Values, refuse_no_offsets, surgery_of
+from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.option import Group, Option, OptionKind
-from rescale.options.rows import option, options_of
+from rescale.options.rows import OPTIONS, option
 from rescale.options.text_files import read_text
+from rescale.planning.request.kafka_offsets import parse_offsets
+from rescale.planning.request.surgery_request import Values, surgery_of
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RequestError
 
 Added = Callable[[Option, argparse.Action], None]
+
+
+def options_of(command: str) -> tuple[Option, ...]:
+    """Return the options of a command."""
+    return tuple(row for row in (*OPTIONS, *FOLLOW_OPTIONS) if command in row.commands)
 
 
 def add_options(
@@ -28,7 +37,7 @@ def add_options(
 
 
 def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Action:
-    """Without a value the argument is [] for lines, False for a flag, None for a file or a choice."""
+    """Add an option; if it is not given, its value is [] for lines, False for a flag, None for a file or a choice."""
     if row.kind is OptionKind.LINES:
         return parser.add_argument(row.flag, metavar=row.metavar, action="append", default=[], help=row.help)
     if row.kind is OptionKind.FLAG:
@@ -39,9 +48,9 @@ def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Acti
 
 
 def values_of(arguments: argparse.Namespace, command: str) -> Values:
-    """The values of a command's options, with the text of files in the place of their paths.
+    """Return the values of a command's options, with the text of files instead of their paths.
 
-    `RequestError` if a file cannot be read, or makes no sense.
+    Raises `RequestError` if a file cannot be read, or is not valid.
     """
     return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 
@@ -53,12 +62,29 @@ def _value(row: Option, given: Any) -> Any:
         return given
     text = read_text(given, row.file)
     if row is option("kafka-offsets"):
-        refuse_no_offsets(text, given)
+        _refuse_no_offsets(text, given)
     return text
 
 
+def _refuse_no_offsets(text: str, path: str) -> None:
+    """Raise `RequestError` if a file of Kafka offsets is not valid, or names no partition."""
+    if not parse_offsets(text):
+        raise RequestError(
+            "the file of Kafka offsets names no partition",
+            path=path,
+            expected="a row of topic, partition and offset for each partition whose offset changes",
+            advice=Advice(
+                "leave ",
+                mention("kafka-offsets"),
+                " out to keep all offsets; ",
+                command("inspect", "SOURCE --kafka-offsets csv"),
+                " prints the current ones",
+            ),
+        )
+
+
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
-    """Return the options of a command as arguments of the step that it starts; `RequestError` if they are not valid."""
+    """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_of(values_of(arguments, command))
     surgery.kafka.with_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]

@@ -1,7 +1,7 @@
-"""An option of a request, with all that the command line, the forms and the documents need to offer it.
+"""An option of a request, with everything that command line, forms and documentation need to offer it.
 
-The rows are in `rows`. Command line, steps, trigger form, windows, the chart's schema, the reference of the site and
-the advice in errors are made from them.
+`rows` has all options. The command line, the steps, the trigger form, windows, the chart's schema, the reference pages
+and the advice in errors are made from them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The table of options: a new option of a request is a row here, and a line in `asked`."""
+"""The table of options: a new option of a request is a row here, and a line in `planning.request`."""
 
 from __future__ import annotations
 
-from rescale.options.option import NO_FIELD, Field, FormSection, Group, Option, OptionKind
+from rescale.options.option import Field, FormSection, Group, Option, OptionKind
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
@@ -134,6 +134,28 @@ OPTIONS = (
         changes_result=True,
     ),
     Option(
+        "drop-older",
+        OptionKind.LINES,
+        "leave out rows of a keyed state with a TTL whose last access is older than AGE: 30d, 12h, 90min or 45s before "
+        "the snapshot was written, or a time such as 2026-10-01T00:00:00Z (repeatable). The operator's other records "
+        "are rewritten, whatever the parallelism",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "old_rows",
+            "Old rows to drop",
+            "Lines `uid:state=age` for keyed states with a TTL: rows whose last access is older than `30d`, `12h` or "
+            "`90min` before the snapshot was written, or than a time such as `2026-10-01T00:00:00Z`, are left out. "
+            "Somebody has to approve the plan.",
+            FormSection.CHANGED_JOB,
+            pattern="^.*[^:].*:.*=.*[^=]$",
+        ),
+        "--drop-older visits:last=30d",
+        metavar="UID:STATE=AGE",
+        group=Group.CHANGED_JOB,
+        after_operator=":",
+        changes_result=True,
+    ),
+    Option(
         "restart",
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
@@ -178,9 +200,9 @@ OPTIONS = (
         Field(
             "kafka_offsets",
             "Kafka offsets",
-            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV or JSON, "
-            "as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, `latest`, "
-            "`committed`, or `drop` to leave the partition out. Other partitions keep their offsets.",
+            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV (first "
+            "line `topic,partition,offset`) or JSON. Instead of an offset: `earliest`, `latest`, `committed`, or "
+            "`drop` to leave the partition out. Other partitions keep their offsets.",
             FormSection.KAFKA,
             is_text=True,
         ),
@@ -274,10 +296,10 @@ OPTIONS = (
     Option(
         "proof",
         OptionKind.CHOICE,
-        "depth of the comparison of the result with its source. records: every record. files: RocksDB directories that "
-        "consist of the source's files by these files, without reading rows, key groups that were copied within S3 by "
-        "the store's checksums, and everything else by records. changes, with --base: the changed rows. The "
-        "certificate says what was compared",
+        "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
+        "directories that consist of the source's files by these files, without reading rows; key groups that were "
+        "copied within S3 by the store's checksums; everything else by records. changes, with --base: compare the "
+        "changed rows. The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
@@ -298,7 +320,7 @@ OPTIONS = (
     Option(
         "allow-prefix",
         OptionKind.LINES,
-        "accept files of the snapshot below URI, too (repeatable)",
+        "also read files of the snapshot below URI (repeatable)",
         ("inspect", "match", *_MAKE, "follow", *_COMPARE, "report"),
         Field(
             "allowed_prefixes",
@@ -340,44 +362,8 @@ OPTIONS = (
         ),
         "--accept-unconditional-publish",
     ),
-    Option(
-        "finish",
-        OptionKind.FLAG,
-        "after the job was cancelled: make a last round from its newest checkpoint, validate and publish the result, "
-        "and remove the follower's files beside the target",
-        ("follow",),
-        NO_FIELD,
-        "--finish",
-    ),
-    Option(
-        "max-rounds",
-        OptionKind.VALUE,
-        "end after N rounds; 0 only makes the base. Without it, a follower runs until it is stopped",
-        ("follow",),
-        NO_FIELD,
-        "--max-rounds 20",
-        metavar="N",
-    ),
-    Option(
-        "publish-every",
-        OptionKind.VALUE,
-        "publish a copy of every N-th round as a snapshot of its own, for example TARGET-17 for checkpoint 17",
-        ("follow",),
-        NO_FIELD,
-        "--publish-every 10",
-        metavar="N",
-    ),
-    Option(
-        "pause-above",
-        OptionKind.VALUE,
-        "pause after a round until the average rate of bytes read and written is at most RATE, such as 500MB/s",
-        ("follow",),
-        NO_FIELD,
-        "--pause-above 500MB/s",
-        metavar="RATE",
-    ),
 )
-"""All options, in the order of their sections in the form."""
+"""The options of a request, in the order of their sections in the form."""
 
 
 FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
@@ -387,11 +373,6 @@ FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix"
 def option(name: str) -> Option:
     """Return the row with this name. Raises `KeyError` if there is none."""
     return _BY_NAME[name]
-
-
-def options_of(command: str) -> tuple[Option, ...]:
-    """Return the options of a command."""
-    return tuple(row for row in OPTIONS if command in row.commands)
 
 
 _BY_NAME = {row.name: row for row in OPTIONS}

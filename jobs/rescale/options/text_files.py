@@ -7,9 +7,9 @@ from pathlib import Path
 from rescale.text.errors import RequestError
 
 LARGEST_TEXT = 64 << 20
-"""Bytes of the largest text file that is read: a line for each of half a million operators or Kafka partitions.
+"""Largest text file in bytes: enough for a line for each of half a million operators or Kafka partitions.
 
-The size is not asked for, because a pipe has none and a device need not end.
+It is compared with the bytes that were read, because a pipe has no size and a device may never end.
 """
 
 
@@ -30,12 +30,12 @@ def read_limited(path: str | Path) -> str:
 
 
 def read_text(path: str, what: str) -> str:
-    """Return the text of a file that an option names; `RequestError` if it cannot be read. `what` is in the error."""
+    """Return the text of an option's file. If it cannot be read, raises `RequestError`, which names it by `what`."""
     try:
         return read_limited(path)
     except OSError as error:
         raise RequestError(
-            f"the {what} cannot be read: {error.strerror}", path=path, advice="name a file that is there"
+            f"the {what} cannot be read: {error.strerror}", path=path, advice="name an existing file"
         ) from None
     except TooLargeError as error:
         raise RequestError(
@@ -47,7 +47,7 @@ def read_text(path: str, what: str) -> str:
         ) from None
     except UnicodeError as error:
         raise RequestError(
-            f"the {what} cannot be read: it is no text in UTF-8",
+            f"the {what} cannot be read: it is not text in UTF-8",
             path=path,
             found=error,
             advice="name another file, or save this one as text in UTF-8",

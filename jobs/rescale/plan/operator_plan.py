@@ -7,6 +7,7 @@ from functools import cached_property
 
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.keyed.header import LEFT_OUT
+from rescale.flink.keyed.ttl.last_access import Cutoffs
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import (
     CompactedDirectory,
@@ -26,7 +27,8 @@ class OperatorPlan:
 
     `id_tables` translate the state ids of sources: each has the new id, or `LEFT_OUT`, by old id. `old_keyed_bytes` are
     the keyed bytes of each old subtask, to compare evenness. `rekeying` is set if records get new
-    key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap.
+    key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap. `cutoffs`
+    say which old rows of rekeyed records are left out.
     """
 
     operator_id: str
@@ -44,6 +46,7 @@ class OperatorPlan:
     heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
     compacted: tuple[CompactedDirectory, ...] = ()
+    cutoffs: Cutoffs = ()
 
     @property
     def is_changed(self) -> bool:
@@ -102,7 +105,7 @@ class OperatorPlan:
     @property
     def is_in_order(self) -> bool:
         """Whether the records of canonical streams can be read from databases in order, without sorting."""
-        if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
+        if self.rekeying is None or self.cutoffs or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
         return len(self.rekeying.databases) == len(self.rekeying.sources) and not some_are_left_out

@@ -23,7 +23,7 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
         if plan.continued is None:
             raise RequestError(
                 "a proof by changes needs the certificate of an earlier result, and this plan continues none",
-                expected="a run with --base",
+                expected="a plan that continues a published result",
                 advice=Advice("leave ", mention("proof"), " out, and all records are compared"),
             )
         return (

@@ -35,6 +35,22 @@ class PlannedSource(NamedTuple):
                 return self.estimates
 
 
+_WORK_OF_ROWS, _WORK_OF_CHANGES = 3, 0.25
+"""Bytes of a key-group stream that are as much work as a byte of a database, whose rows are compressed, and as a byte
+of changed files, of which most rows are only compared, not written."""
+
+
+def work_of(place: Place[Piece]) -> int:
+    """Return the bytes of key-group streams that would be as much work as the records at a place."""
+    match place:
+        case DatabasePlace():
+            return place.size * _WORK_OF_ROWS
+        case ChangePlace():
+            return int(place.size * _WORK_OF_CHANGES)
+        case _:
+            return place.size
+
+
 @dataclass(frozen=True)
 class Rekeying:
     """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
@@ -80,6 +96,11 @@ class Rekeying:
     def slot(self) -> Slot:
         """Slot of all new streams."""
         return self.streams[0].slot
+
+    @property
+    def work(self) -> int:
+        """Bytes of key-group streams that would be as much work as the sources."""
+        return sum(work_of(source.place) for source in self.sources)
 
     @property
     def bytes(self) -> int:

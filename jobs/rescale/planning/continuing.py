@@ -1,8 +1,9 @@
-"""A plan that continues an earlier result: of the operators that can be continued, only what changed is moved.
+"""A plan that continues an earlier result (the base): of operators that can be continued, only changes are moved.
 
-The earlier result, the base, came from another checkpoint of the same job, in the shape that is asked for. The plan of
-a full run is made first; then the rekeying of an operator is replaced by one that reads changed files alone
-(`ChangePlace`). What is not kept in RocksDB directories that are written row by row is taken whole, as in a full run.
+The base was made from an earlier checkpoint of the same job, in the requested shape. The plan of a full run is made
+first. Then the rekeying of each operator that can be continued is replaced by one that reads only changed files
+(`ChangePlace`). An operator can be continued if its result is RocksDB directories that are written row by row; all
+other state is moved whole, as in a full run.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from rescale.text.names import quoted
 
 
 def refuse_format(request: Request) -> None:
-    """`RequestError` if the request asks for a result that cannot continue another one."""
+    """Raise `RequestError` if the request asks for a result that cannot continue another one."""
     if request.format is Format.CANONICAL:
         raise RequestError(
             "a result can only be continued in RocksDB directories",
@@ -49,7 +50,7 @@ def refuse_format(request: Request) -> None:
         )
     if request.files is Files.REFER:
         raise RequestError(
-            "a result that continues another one has copies of its files, and cannot refer to them",
+            "a result that continues a base copies the base's files, and cannot refer to files",
             expected="files copy",
             found=request.files.value,
             advice=Advice("leave ", mention("files"), " out"),
@@ -57,13 +58,13 @@ def refuse_format(request: Request) -> None:
 
 
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
-    """The plan of a full run from `later`, changed to continue `base`.
+    """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are checkpoints of the job from before `later`. With those since the base's source, files that compactions
-    have rewritten need not be read.
+    `between` are checkpoints of the job from before `later`. Those since the base's source show which files only
+    compactions have rewritten: these files are not read.
 
-    `RequestError` if the base belongs to another job, shape or request, and `UnsupportedError` if no operator can be
-    continued. An operator that cannot be continued while others can is moved whole, which a warning says.
+    An operator that cannot be continued while others can is moved whole, with a warning. Raises `UnsupportedError` if
+    no operator can be continued, and `RequestError` if the base belongs to another job, shape or request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
@@ -85,7 +86,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = sides.continued()
+        continued = sides.rekeying_of_changes()
         operators.append(replace(operator, rekeying=continued))
         notes.append(sides.note(continued))
     if not any(operator.is_continued for operator in operators):
@@ -146,14 +147,14 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
                 "the base has another shape",
                 path=base.result.target,
                 operator=operator.label,
-                expected=f"parallelism {wanted[0]}, max parallelism {wanted[1]}, as asked for",
+                expected=f"parallelism {wanted[0]}, max parallelism {wanted[1]}, as requested",
                 found=f"parallelism {present[0]}, max parallelism {present[1]}",
-                advice=f"ask for the base's shape, or {FULL_RUN}",
+                advice=f"request the base's shape, or {FULL_RUN}",
             )
 
 
 class _Files:
-    """The files of a plan, and those of the snapshots that it reads besides."""
+    """The files of a plan, and those of the other snapshots that it reads; a file has one number."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)
@@ -192,7 +193,7 @@ class _Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class _Sides:
-    """An operator in the plan and in the later snapshot, and what the base has of it; files are numbered anew."""
+    """An operator in the plan, the later snapshot and the base; `*_numbers` number their files as the plan does."""
 
     planned: OperatorPlan
     later: Operator
@@ -215,20 +216,20 @@ class _Sides:
         return _of(self.base.snapshot, self.planned.operator_id)
 
     def why_not_by_rows(self) -> Iterator[tuple[str, str]]:
-        """(label, reason) if there is keyed state, in another form than rows that are written anew."""
+        """Yield (label, reason) if the result's keyed state is not RocksDB directories that are written row by row."""
         if self.later.databases:
             yield (
                 self.planned.label,
                 (
-                    "its max parallelism stays, so a full run neither reads nor writes rows: files are copied, or not "
-                    "even that (--files refer)"
+                    "its max parallelism stays, so a full run reads and writes no rows: it copies files, or refers to "
+                    "them"
                 ),
             )
         elif self.later.managed_keyed:
             yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
 
     def refuse_rescaled(self) -> None:
-        """`RequestError` if backends are not the ones that they were when the base was made."""
+        """Raise `RequestError` if the job was rescaled, or has got other state backends, since the base was made."""
         shapes = [(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)]
         if shapes[0] != shapes[1]:
             raise RequestError(
@@ -243,8 +244,8 @@ class _Sides:
         for subtask in sorted(before.keys() & after.keys()):
             if before[subtask] != after[subtask]:
                 raise RequestError(
-                    "the job's state backends are others than when the base was made: it was restored in another way "
-                    "in between, or this is another job",
+                    "the job has other state backends than when the base was made: it was restored since, or this is "
+                    "another job",
                     path=self.base.result.target,
                     operator=self.planned.label,
                     expected=f"backend {before[subtask]} in subtask {subtask}",
@@ -253,7 +254,7 @@ class _Sides:
                 )
 
     def obstacle(self) -> str | None:
-        """Why the operator cannot be continued; None if it can."""
+        """Return why the operator cannot be continued; None if it can."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
         base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
@@ -263,7 +264,7 @@ class _Sides:
                 return f"{which} checkpoint does not keep all of its keyed state in RocksDB directories"
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
-            return "its timers become state in the result, and are kept elsewhere in the source"
+            return "its timers are raw keyed state in the source, and rows in the result"
         if before is None or not _makes_rows(before):
             return "the base does not keep it in RocksDB directories of its own"
         if before.key_hash != rekeying.key_hash:
@@ -280,12 +281,12 @@ class _Sides:
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.covers}"
             if gone := sorted(_states(database) - states):
-                return f"the base has a state that the later checkpoint has not: {gone[0]}"
+                return f"the base has a state that is not in the later checkpoint: {gone[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "the base has no level left for more changes"
         return None
 
-    def continued(self) -> Rekeying:
+    def rekeying_of_changes(self) -> Rekeying:
         """Return a rekeying of the changes alone, with the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
@@ -305,9 +306,9 @@ class _Sides:
         """Return the plan's sentence about an operator that is continued."""
         read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
         return (
-            f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: {read} bytes of files are "
-            f"read for changed keys: rows of theirs, and of no others, may be new; the later checkpoint has {total} "
-            f"bytes, and {continued.base_bytes} bytes of the base get a second name or are copied by their store"
+            f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
+            f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
+            f"{continued.base_bytes} bytes of the base get a second name or are copied by their store"
         )
 
     def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _Kept]]:
@@ -371,7 +372,7 @@ def _of(snapshot: Snapshot, operator_id: str) -> Operator:
 
 
 def _backends(operator: Operator) -> dict[int, str]:
-    """The ids of its backends, with their key groups, by subtask."""
+    """Return the ids of an operator's RocksDB backends, with their key groups, by subtask."""
     handles = {
         subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
     }
@@ -394,6 +395,6 @@ def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece
 
 
 def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:
-    """Numbers in proportion to `sizes` that add up to about `total`."""
+    """Return numbers in proportion to `sizes` that add up to about `total`."""
     of = max(sum(sizes), 1)
     return tuple(size * total // of for size in sizes)

@@ -1,4 +1,4 @@
-"""The limit below which one process does the work, and no time is estimated.
+"""The limit below which this process does the work without workers, and no time is estimated.
 
 Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
 rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
@@ -23,5 +23,5 @@ LITTLE_UNITS = 256
 
 
 def fits_in_process(units: Sequence[tuple[int, object]]) -> bool:
-    """Tell whether workers, or Spark, are not worth their start for `units`: (size in bytes, unit) each."""
+    """Return whether `units`, as (size in bytes, unit), are so little work that workers or Spark need not start."""
     return len(units) <= LITTLE_UNITS and sum(size for size, _ in units) <= LITTLE_BYTES

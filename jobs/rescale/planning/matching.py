@@ -22,7 +22,7 @@ from rescale.snapshot.surgery import as_dropped
 from rescale.text.names import quoted
 
 
-class StateSort(NamedTuple):
+class StateSignature(NamedTuple):
     """The part of a state that tells operators apart; `described` is its description in the header, b"" if unknown."""
 
     name: str
@@ -43,7 +43,7 @@ class Counterpart:
     uid: str
     label: str
     name: str
-    states: frozenset[StateSort] | None
+    states: frozenset[StateSignature] | None
     stateful: bool = True
     chain: str = ""
 
@@ -54,7 +54,7 @@ class Counterpart:
 
     @property
     def plain_name(self) -> str:
-        """The name without what differs between builds of a job: numbers of SQL operators and hashes of objects."""
+        """The name without parts that differ between builds of a job: numbers of SQL operators, hashes of objects."""
         return re.sub(r" ?\[[^]]*\]$|@[0-9a-f]+", "", self.name)
 
     @property
@@ -111,7 +111,7 @@ class Matching:
         return not (self.chained or self.unsure or self.only_in_snapshot)
 
 
-def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
+def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
     """Return all operators of a snapshot."""
     return [
         Counterpart(
@@ -126,7 +126,7 @@ def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
     ]
 
 
-def of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Counterpart]:
+def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Counterpart]:
     """Return all operators of a job's plan; `names` maps operator ids to the names that the user gave."""
     counterparts = []
     for vertex in vertices:
@@ -174,7 +174,7 @@ def _uid(name: str, operator_id: str) -> str:
 def _in_the_way(old: Sequence[Counterpart], matches: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
     """Return the operators without state that have the id that a renamed operator gets, and no counterpart.
 
-    Those with a counterpart are added to `proposed`: they are renamed, too.
+    Operators without state that have a counterpart are added to `proposed`: they are renamed, too.
     """
     matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
@@ -189,9 +189,9 @@ def _in_the_way(old: Sequence[Counterpart], matches: Sequence[Match], proposed: 
     return dropped
 
 
-def _states(operator: Operator) -> frozenset[StateSort]:
+def _states(operator: Operator) -> frozenset[StateSignature]:
     keyed = {
-        StateSort(state.name, state.state_type, state.raw)
+        StateSignature(state.name, state.state_type, state.raw)
         for header in operator.keyed_headers
         if header is not None
         for state in header.states
@@ -200,8 +200,10 @@ def _states(operator: Operator) -> frozenset[StateSort]:
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
         described = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
-        elements |= {StateSort(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states}
-    others = {StateSort(state.name, state.type, b"") for state in as_dropped(operator).states}
+        elements |= {
+            StateSignature(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states
+        }
+    others = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
     known = {(state.name, state.type) for state in keyed | elements}
     return frozenset(
         keyed | elements | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known}

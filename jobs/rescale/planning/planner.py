@@ -20,12 +20,17 @@ from rescale.plan.plan import FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_old_rows, refuse_unread
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files
-from rescale.planning.request.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
+from rescale.planning.request.result_kind import (
+    becomes_databases,
+    is_rewritten_by_record,
+    keeps_heap_timers,
+    stays_on_heap,
+)
 from rescale.planning.streams.database_streams import DatabasePlanner
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -142,10 +147,11 @@ class _OperatorPlanner:
 
     def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
         wanted = self.request.format
-        by_record = goes_by_record(operator, shape, wanted)
+        by_record = is_rewritten_by_record(operator, shape, wanted)
         refuse_unread(operator)
         refuse_changelog(operator, wanted)
         refuse_names(operator, wanted)
+        refuse_old_rows(operator, wanted)
         if by_record:
             refuse_heap(operator)
         headers = HeaderPlanner(operator.label, self.literals)
@@ -173,6 +179,7 @@ class _OperatorPlanner:
             heap_timers=keyed.heap_timers,
             databases=keyed.databases,
             compacted=keyed.compacted,
+            cutoffs=operator.cutoffs,
         )
 
     def _by_record(

@@ -13,7 +13,7 @@ from rescale.planning.refusals import refuse_changelog
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
-from rescale.planning.request.result_kind import goes_by_record, joins_databases
+from rescale.planning.request.result_kind import is_rewritten_by_record, joins_databases
 from rescale.runstate.preparation import is_prepared
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
@@ -45,7 +45,7 @@ def prepare(request: Request, *, ahead: bool = False) -> Prepared:
     key_hashes: dict[str, str] = {}
 
     def by_record(operator: Operator) -> bool:
-        return goes_by_record(operator, shapes[operator.entry.operator_id], request.format)
+        return is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format)
 
     def joined(operator: Operator) -> bool:
         return joins_databases(operator, shapes[operator.entry.operator_id], request.format)

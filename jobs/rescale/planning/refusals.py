@@ -9,7 +9,7 @@ from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.request.result_files import Format
-from rescale.planning.request.result_kind import becomes_databases
+from rescale.planning.request.result_kind import becomes_databases, stays_on_heap
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY
 from rescale.snapshot.keyed_state import Changelog, KeyedStream
 from rescale.snapshot.model import Operator
@@ -40,7 +40,7 @@ def refuse_unread(operator: Operator) -> None:
     unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
     if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
         raise SnapshotError(
-            "the raw keyed state of some subtasks holds timers, and that of others cannot be read as timers",
+            "the raw keyed state of some subtasks holds timers, but other subtasks have raw keyed state without timers",
             operator=operator.label,
             expected="timers in every subtask with raw keyed state",
             found=f"other bytes in subtask {unlike[0]}: the offsets of its key groups may be damaged",
@@ -145,3 +145,16 @@ def refuse_heap(operator: Operator) -> None:
             entry_layouts(understood(header))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
+
+
+def refuse_old_rows(operator: Operator, wanted: Format) -> None:
+    """Raise `UnsupportedError` if old rows would be left out of state that remains in the heap's own format."""
+    if operator.cutoffs and stays_on_heap(operator, wanted):
+        raise UnsupportedError(
+            "old rows cannot be left out of a result in the heap's own format",
+            operator=operator.label,
+            state=operator.cutoffs[0][0],
+            expected="format canonical or rocksdb",
+            found="format keep, for state in the heap's own format",
+            advice=Advice(CANONICAL_RESULT, ", which every backend restores"),
+        )

@@ -1,1 +1,1 @@
-"""Pages for people: first as values, then as text, Markdown, HTML and JSON."""
+"""Pages for users, built as values and rendered as text, Markdown or HTML, and the JSON documents of commands."""

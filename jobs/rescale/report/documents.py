@@ -1,6 +1,6 @@
-"""The documents that commands answer with and that reports are made from, as typed values.
+"""The JSON documents that commands print and that reports are made from, as typed values.
 
-Their JSON has the names of the fields. A field that is UNSET is left out of it.
+The JSON has the names of the fields; UNSET fields are omitted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A page for people as values: its content, not its looks. Renderers turn it into text, Markdown and HTML.
+"""A page as values: its content, not its looks. Renderers turn it into text, Markdown and HTML.
 
-Everything in a page is data. A renderer escapes the characters that are special in its format, so that the name of an
+A page holds plain text. A renderer escapes the characters that are special in its format, so that the name of an
 operator never becomes markup.
 """
 
@@ -70,7 +70,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with a caption, and the table of its `numbers`; `rows` names what the rows of that table are."""
+    """A picture with a caption, and the table of its `numbers`; `rows` names the rows, such as `subtasks`."""
 
     title: str
     caption: str
@@ -80,7 +80,7 @@ class Figure:
 
 
 class Standing(StrEnum):
-    """How far a run has come."""
+    """Progress of a run, as the verdict of its page shows it."""
 
     SEEN = "snapshot"
     PLANNED = "planned"

@@ -21,12 +21,12 @@ from rescale.report.sections.key_group_moves import key_group_map, moves_matrix,
 from rescale.report.sections.keyed_operator import KeyedOperator, keyed_operators
 from rescale.report.sections.loads import evenness_curve, load_charts
 from rescale.report.sections.top import (
-    everything_said,
+    changes_section,
+    further_notes,
+    inspected_operators,
     planned_operators,
-    seen_operators,
     things_to_look_at,
     verdict,
-    what_changes,
 )
 from rescale.report.shortening import shortened
 from rescale.storage.locations import name
@@ -55,12 +55,14 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
     if shown is None:
         raise ValueError("a report is about a snapshot or a plan")
     insight, warnings, operators = shown.insight, shown.warnings, shown.operators
-    listing = planned_operators(shown, detail) if isinstance(shown, PlanDocument) else seen_operators(shown, detail)
+    listing = (
+        planned_operators(shown, detail) if isinstance(shown, PlanDocument) else inspected_operators(shown, detail)
+    )
     return Page(
         (
             *verdict(document),
             *things_to_look_at(insight, warnings),
-            *(what_changes(plan, detail) if plan is not None else []),
+            *(changes_section(plan, detail) if plan is not None else []),
             *listing,
             *_another_flink(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
@@ -70,7 +72,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *costs(insight, document.took),
             *(cluster_blocks(plan.cluster) if plan is not None else []),
             *(proof(document.certificate, detail) if document.certificate is not None else []),
-            *everything_said(sentences(insight), warnings, detail),
+            *further_notes(sentences(insight), warnings, detail),
         ),
         _title(document),
     )

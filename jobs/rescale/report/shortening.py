@@ -23,7 +23,7 @@ def first(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
     return list(items) if len(items) <= most else sorted(items, key=rank)[:most]
 
 
-def left_out(number: int, noun: str, plural: str, *, reported: bool = True) -> list[Block]:
+def note_on_rest(number: int, noun: str, plural: str, *, reported: bool = True) -> list[Block]:
     """Return a note about `number` items that are not shown; nothing if there are none.
 
     `reported` is true if the HTML report shows more of them.
@@ -42,14 +42,14 @@ def left_operators(
     """Return a note about the operators that are not shown; nothing if all are."""
     size = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown)))
     rest = f"with {size} of state"
-    return left_out(len(operators) - len(shown), f"more operator {rest}", f"more operators {rest}")
+    return note_on_rest(len(operators) - len(shown), f"more operator {rest}", f"more operators {rest}")
 
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:
     """Return a table of the first rows and a note about the rest; nothing for no rows."""
     whole = table(headers, rows)
     shown = Table(whole.headers, whole.rows[:MOST_ROWS])
-    return [*([shown] if shown.rows else []), *left_out(len(whole.rows) - MOST_ROWS, noun, plural)]
+    return [*([shown] if shown.rows else []), *note_on_rest(len(whole.rows) - MOST_ROWS, noun, plural)]
 
 
 def cut_lines(lines: Sequence[str]) -> list[str]:

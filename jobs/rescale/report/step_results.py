@@ -1,4 +1,4 @@
-"""Result documents of steps: what the process of a step leaves at its `--result`, with its seconds and counts."""
+"""Result documents of steps, which the process of a step writes to its `--result`: result, seconds and counts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The report of a run, which lies beside its target; each step of the run writes it anew.
+"""The report of a run: an HTML page beside its target, which each step of the run rewrites.
 
-The document of the plan lies beside the page. Later steps make the page from it, so they need not read the source
+The document of the plan is stored beside the page. Later steps make the page from it, so they need not read the source
 again, and there is a report even if the source is gone.
 """
 
@@ -55,7 +55,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
             store_report_data(plan, msgspec.json.encode(planned))
         with _as_it_was_written(plan.target):
             page = html_report(run_document(plan))
-        if not _is_stored(plan, page):  # asking for a published run again changes nothing
+        if not _is_stored(plan, page):  # repeating a published run changes nothing
             store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
@@ -102,7 +102,7 @@ def document_of(
             raise RequestError(
                 f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
                 path=uri,
-                advice="inspect the published target with --for-flink",
+                advice="inspect the published target instead",
             )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))
@@ -181,7 +181,7 @@ def _document_anew(plan: Plan) -> PlanDocument:
 
 
 def _read(uri: str, kind: type[T]) -> T | None:
-    """Return a JSON document, or None if there is none; `RequestError` if it is not one of this kind."""
+    """Return a JSON document, or None if there is none. Raises `RequestError` if it is not one of this kind."""
     if open_store(uri).stat(uri) is None:
         return None
     try:

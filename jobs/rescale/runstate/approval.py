@@ -1,7 +1,7 @@
-"""Writers of the question and the decision about a plan; their documents are in `decisions`.
+"""Writers of the question and the decision about a plan; `decisions` has the documents.
 
-A run puts the question before anybody sees it. From then on no run of the plan moves, validates or publishes anything
-until a decision approves the plan. The first answer is the decision; a later one changes nothing.
+A run puts the question before it shows it to anybody. From then on, no run of the plan moves, validates or publishes
+anything until the plan is approved. The first answer is the decision; later answers change nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opening of a base, a result to be continued: its certificate, its plan, its state, and its source checkpoint."""
+"""Opens a base, the earlier result that a run continues: certificate, plan, state and source checkpoint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
-FULL_RUN = "run without --base, which is a full run"
+FULL_RUN = "make a full run, without the base"
 
 
 @dataclass(frozen=True)
 class Base:
-    """The result to be continued, its plan, and its source checkpoint; result and source have their tables."""
+    """The earlier result, its plan, and its source checkpoint (`source`); SST files of both snapshots are listed."""
 
     result: ContinuedResult
     plan: Plan
@@ -31,7 +31,7 @@ class Base:
 
 
 def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
-    """Open the published result at `uri`, and what is needed to continue it.
+    """Open the published result at `uri`, its plan and its source checkpoint.
 
     Raises `RequestError` if it is not a published result with a certificate, or if files of its source checkpoint are
     gone, `UnsupportedError` if state was dropped, added or edited in it, and `IntegrityError` if it is not the result
@@ -46,7 +46,7 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
     result = open_snapshot(target)
     if result.metadata_sha256 != certificate.candidate_sha256:
         raise IntegrityError(
-            "the base is not the result that its certificate is for",
+            "the base is not the result that its certificate names",
             path=result.metadata_uri,
             expected=f"SHA-256 {certificate.candidate_sha256}",
             found=result.metadata_sha256,
@@ -62,7 +62,7 @@ def refuse_surgery(plan: Plan, base: str) -> None:
     """Raise `UnsupportedError` if a plan, of a base or of its continuation, drops, adds or edits state."""
     if plan.surgery:
         raise UnsupportedError(
-            "a result of a job that has changed cannot be continued, nor can a job change while one is",
+            "a result can only be continued if neither it nor this run drops, adds or edits state",
             path=base,
             expected="no option that drops, adds or edits state, neither here nor in the base",
             advice=FULL_RUN,

@@ -35,8 +35,8 @@ class PutCandidate(NamedTuple):
 def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """Put the candidate beside the target. Validation compares it with the source, and publication copies it.
 
-    In a published target the candidate is the existing `_metadata`. That may not be this plan's, which a candidate made
-    from the handles would not show.
+    In a published target the candidate is the existing `_metadata`, not one built from the handles: only so can
+    validation show that it belongs to another plan.
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
@@ -48,13 +48,13 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
 
 
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
-    """Return the new `_metadata`; raise `IntegrityError` unless the written streams are those of the plan."""
+    """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
     handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
     planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:
         odd = min(handles.keys() ^ planned)
         raise IntegrityError(
-            "the written handles are not those of the planned streams",
+            "the written handles do not match the planned streams",
             operator=odd[0],
             expected=f"{len(planned)} streams",
             found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
@@ -77,7 +77,7 @@ def _operator(
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
-    if any(subtask.finished for subtask in entry.subtasks):  # then its parallelism has not changed
+    if any(subtask.finished for subtask in entry.subtasks):  # such an operator keeps its parallelism
         subtasks = entry.subtasks
     return replace(
         entry,

@@ -1,7 +1,7 @@
-"""The certificate: what was compared, and the SHA-256 of the only candidate that may be published for it.
+"""The certificate: what was compared, and the SHA-256 of the only `_metadata` that may be published for it.
 
-It is a JSON document beside the target, which validation fills in. It carries its own digest, so that damage and edits
-show; all readers use `read_certificate`.
+It is a JSON document beside the target, which validation writes. It contains a digest of itself, which reveals damage
+and edits; all readers use `read_certificate`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
     `hash_is` says how sure the rule `key_hash` is; both are None where no rule is known. `left_out` is the number of
-    records of each dropped state, which the source has and the result does not.
+    records of each dropped state, which the source has and the result does not. `old_rows` counts the old rows of each
+    state that loses such.
     """
 
     compared: int
@@ -46,6 +47,18 @@ class CertifiedRecords:
     distinct_keys_at_least: int
     states: dict[str, CertifiedState]
     left_out: dict[str, int] = field(default_factory=dict)
+    old_rows: dict[str, CertifiedOldRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CertifiedOldRows:
+    """Old rows of a state that the source has and the result does not: whole rows, and elements of lists.
+
+    The elements include those of whole rows. The time of last access of each was read.
+    """
+
+    rows: int
+    elements: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,7 @@ class CertifiedDirectories:
 
 @dataclass(frozen=True)
 class CertifiedChecksums:
-    """Bytes that were compared by checksums of the store, of these algorithms, and not read."""
+    """Bytes that were not read but compared by checksums of the store, and the algorithms of these checksums."""
 
     algorithms: tuple[str, ...]
     bytes: int
@@ -81,7 +94,11 @@ class CertifiedChecksums:
 
 @dataclass(frozen=True)
 class CertifiedTables:
-    """SST files that were read whole. Those of an unknown form are `unchecked`: no checksum of a block was compared."""
+    """Numbers of SST files that were read whole.
+
+    In `checked` files, every block has the checksum that RocksDB wrote with it; `unchecked` files have an unknown
+    format.
+    """
 
     checked: int
     unchecked: int
@@ -91,8 +108,8 @@ class CertifiedTables:
 class CertifiedChanges:
     """Rows of an operator that continues a base: rows that `left` since (replaced or deleted), and rows that `came`.
 
-    `files_of_base` files of the base are in the result byte for byte. The digests of the states are the base's, less
-    those of the rows that left, plus those of the rows that came.
+    `files_of_base` files of the base are in the result byte for byte. The digest of a state is the base's digest, less
+    the rows that left, plus the rows that came.
     """
 
     left: int
@@ -181,12 +198,12 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 advice=_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
-    if metadata is not None:  # after it: a candidate that equals `_metadata` says that it was certified
+    if metadata is not None:  # only after the certificate, since a candidate in `_metadata` counts as certified
         store.put(places.candidate, metadata)
 
 
 def read_certificate(target: str) -> Certificate:
-    """Return the certificate beside a target; raise `RequestError` without one, `IntegrityError` if it was changed."""
+    """Return the certificate beside a target. Raises `RequestError` without one, `IntegrityError` if it was changed."""
     uri = certificate_place(target)
     if open_store(uri).stat(uri) is None:
         raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
@@ -215,7 +232,7 @@ def certificate_beside(target: str) -> Certificate | None:
 
 
 def certificate_for(plan: Plan) -> Certificate:
-    """Return the certificate of this plan's result; raise `IntegrityError` if it is another plan's."""
+    """Return the certificate of this plan's result. Raises `IntegrityError` if it is another plan's."""
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(

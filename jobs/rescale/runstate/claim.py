@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
-from rescale.runstate.territory import check_territory, take_documents
+from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -33,12 +33,12 @@ from rescale.text.names import quoted
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim keeps the time and `by`, which names the run to those that are refused later. Raises `RequestError` if the
-    target holds anything that is not this plan's, and `UnsupportedError` if the store ignores conditions, unless
-    `accept_unconditional`.
+    The claim records the time and `by`, the name of the run, which the errors of refused runs show. Raises
+    `RequestError` if the target holds anything that is not this plan's, and `UnsupportedError` if the store ignores
+    conditions, unless `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    refuse_taken(plan)
+    refuse_unavailable_target(plan)
     take_documents(plan.target)
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
@@ -60,7 +60,7 @@ def _probe_conditions(store: Store, target: str) -> None:
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
     honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
-    with suppress(LockedError):  # then it stays, as other leftovers do
+    with suppress(LockedError):  # a locked probe stays, like other leftovers
         store.delete([probe])
     if not honours:
         raise UnsupportedError(
@@ -73,10 +73,10 @@ def _probe_conditions(store: Store, target: str) -> None:
         )
 
 
-def refuse_taken(plan: Plan) -> None:
+def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
-    check_territory(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else the files have an owner
+    refuse_unsafe_target(plan)
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -95,7 +95,7 @@ def refuse_taken(plan: Plan) -> None:
 class PlannedNames:
     """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance.
 
-    With `prepared`, all files that were copied ahead are among them: the run removes those that its result lacks.
+    With `prepared`, names of all files that were copied ahead are included: the run removes the ones it does not need.
     """
 
     whole: frozenset[str]
@@ -145,7 +145,7 @@ def _published_before(target: str, published: bool) -> str | None:
     try:
         certificate = certificate_beside(target)
         published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
-    except RescaleError:  # the error at hand matters more
+    except RescaleError:  # the error about the occupied target matters more
         return None
     if certificate is None or certificate.candidate_sha256 != published_sha256:
         return None

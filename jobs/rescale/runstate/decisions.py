@@ -1,7 +1,7 @@
 """The question whether a plan may be carried out, and the one decision about it: documents beside the target.
 
-Both are put only if absent, so a target has one decision for each plan, whichever runs ask. A plan without a question
-needs no decision. `states` says what is allowed before and after a decision.
+Question and decision are put only if absent, so a target has one decision for each plan, whichever runs ask. A plan
+without a question needs no decision. `states` says what is allowed before and after a decision.
 """
 
 from __future__ import annotations

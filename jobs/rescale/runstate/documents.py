@@ -22,7 +22,7 @@ DOCUMENT_LIMIT = 1 << 30
 
 
 def read_document(uri: str) -> bytes:
-    """Return the bytes of a document; raise `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
+    """Return the bytes of a document. Raises `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 
@@ -65,14 +65,14 @@ def refuse_other_result(uri: str) -> None:
             path=uri,
             expected="a file in a directory of its own",
             found=metadata,
-            advice="name another file: --result FILE",
+            advice="name another file for the result document",
         )
     if store.stat(uri) is not None and not _is_result(read_document(uri)):
         raise RequestError(
             "the result document of a step would overwrite another file",
             path=uri,
             expected="no file yet, or the result document of a step",
-            advice="name another file: --result FILE",
+            advice="name another file for the result document",
         )
 
 

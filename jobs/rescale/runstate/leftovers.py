@@ -1,7 +1,8 @@
 """Removal of the unfinished uploads and temporary files of a killed run, before the result is published.
 
-A lost answer or a killed task leaves a multipart upload open, which the store keeps and bills, or temporary files. They
-are not needed when all files of state exist. If another run of the plan is still writing, it starts these files again.
+A lost answer or a killed task leaves an open multipart upload, which the store keeps and bills, or temporary files.
+When all files of state exist, nothing needs them. If another run of the plan is still writing, it starts these files
+again.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _DOCUMENT = re.compile(
 _STAGED = re.compile(
     rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-(?:[0-9a-f]{{8}}|{PREPARED})(?:-[^/]+)?(?:\.[0-9a-f]{{32}})?"
 )
-"""Names of unfinished files: those of `Plan.file_name`, with the suffixes that stores and writers append."""
+"""Names of unfinished files: a `Plan.file_name` with the suffixes that stores and writers append."""
 
 _PROBE = re.compile(r"probe-[0-9a-f]{32}-[a-z]+\.[0-9a-f]{32}")
 _TEMPORARY = re.compile(r"\.staging\.[0-9a-f]{32}\.tmp")
@@ -139,7 +139,7 @@ def is_document(target: str, uri: str) -> bool:
 
 
 def is_staged(name: str) -> bool:
-    """Return whether a name in the directory of unfinished files is that of a run's file, or of a probe."""
+    """Return whether a file in the directory of unfinished files has the name of a run's file or of a probe."""
     return (
         _PROBE.fullmatch(name) is not None
         or _STAGED.fullmatch(name) is not None
@@ -157,7 +157,7 @@ def plan_in_name(name: str) -> str | None:
 
 
 def is_prepared_file(name: str) -> bool:
-    """Return whether a name in the target is that of a file that was copied ahead."""
+    """Return whether a file in the target has the name of a file that was copied ahead."""
     return plan_in_name(name) == PREPARED
 
 
@@ -211,13 +211,13 @@ def orders_place(target: str) -> str:
     return join(beside(target), ORDERS)
 
 
-def is_followers(target: str, uri: str) -> bool:
+def is_follower_file(target: str, uri: str) -> bool:
     """Return whether a file is a pin of the target's follower, belongs to one of its rounds, or is its document."""
     documents = (follower_place(target), cut_over_place(target))
     folders = (pins_place(target), rounds_place(target), orders_place(target))
     return uri in documents or any(contains(folder, uri) for folder in folders)
 
 
-def lies_with_follower(uri: str) -> bool:
+def is_in_follower_directory(uri: str) -> bool:
     """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
     return any(f"{BESIDE}/{folder}/" in real(uri) for folder in (PINS, ROUNDS))

@@ -4,24 +4,24 @@ It may be repeated, for newer checkpoints of any job and for any request. The ta
 
     file                      written by                   means                          after a crash
     ------------------------  ---------------------------  -----------------------------  -----------------------------
-    prepared.json             prepare, first               the target is prepared; the    the next preparation, or a
-                                                           plan of the newest time        run, goes on
+    prepared.json             prepare, first               the target is prepared; holds  the next preparation, or a
+                                                           the plan of the last one       run, resumes
     …-prepared-… in the       prepare, each whole          this file of a checkpoint      serves each plan that names
     target                                                 is copied                      it
 
-The name of a prepared file says which bytes it holds (`plan.prepared_files`), so whoever writes it writes the same. A
-run into a prepared target plans with such names: it takes what is there, whoever copied it and for whatever request,
-and copies the rest. It removes the files that its result lacks before its candidate is compared, and once more before
-it publishes. `validate` compares the content of prepared files like that of all others. `discard` removes all of them,
-then `prepared.json`.
+The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
+the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
+copied them, and copies the others. It removes prepared files that its result lacks before its candidate is compared,
+and once more before it publishes. `validate` compares the content of prepared files like that of all others. `discard`
+removes all of them, then `prepared.json`.
 
-A preparation ends by removing files of older checkpoints. It looks for a claim before each file that it copies and each
-request that deletes, and gives way to one: it removes the files that it has put since, unless the plan with the claim
-names them. If it is killed before that, the run removes them; a file that comes after the run has published stays, and
-Flink does not know it.
+A preparation ends by removing files of older checkpoints. It checks for a claim before each file that it copies and
+each request that deletes. If there is one, it removes the files that it has copied since, unless the claiming plan
+names them. If it is killed before that, the run removes them. A file that is put after the run has published stays; no
+handle refers to it.
 
-Limits. Between the look for a claim and the request that follows, a process can be paused for any time. If a
-preparation is paused just there, while a run finds a file and publishes a result with it, it deletes this file.
+Limits. A process can be paused for any time between its check for a claim and the request that follows. If a
+preparation is paused there before it deletes a file, and a run publishes a result with this file, the file is lost.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from collections.abc import Collection, Mapping
 
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
-from rescale.runstate.claim import refuse_taken
+from rescale.runstate.claim import refuse_unavailable_target
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
-from rescale.runstate.territory import take_documents
+from rescale.runstate.target_safety import take_documents
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError
 
 _AT_ONCE = 100
-"""Files deleted between two checks that the target is still to be prepared."""
+"""Files deleted between two checks that no run has claimed the target."""
 
 _REMOVABLE = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 """States of a run that may remove prepared files which its result lacks."""
@@ -74,7 +74,7 @@ def begin_preparing(plan: Plan) -> None:
             expected="RocksDB with incremental checkpoints, whose files are copied, and the same max parallelism",
             advice="run without a preparation; for another max parallelism, follow the job instead",
         )
-    refuse_taken(plan)
+    refuse_unavailable_target(plan)
     permit(plan, Transition.PREPARE)
     take_documents(plan.target)
     place = prepared_place(plan.target)
@@ -82,7 +82,7 @@ def begin_preparing(plan: Plan) -> None:
 
 
 def refuse_claimed(target: str) -> None:
-    """Raise `RequestError` if the target is no longer to be prepared: a run has claimed it, or it was discarded."""
+    """Raise `RequestError` if a run has claimed the target, or if it was discarded, since the preparation began."""
     if (claim := claim_on(target)) is not None:
         raise RequestError(
             "a run has claimed the target, so nothing more is copied ahead",
@@ -109,8 +109,8 @@ def end_preparing(plan: Plan) -> None:
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     """Remove files that came after a run had claimed the target, or after it was discarded.
 
-    Those are files of this plan that were not there `before`, and that the plan with the claim does not name. All stay
-    if that plan cannot be read, as one of another version.
+    These are files of this plan that did not exist `before`, and that the claiming plan does not name. All are kept if
+    the claiming plan cannot be read, for example because another version of Rescale wrote it.
     """
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
@@ -122,8 +122,8 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
         except SnapshotError:
             return
     new = [file for file in prepared_sizes(plan) if file not in before and file not in named]
-    there = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
-    open_store(plan.target).delete([join(plan.target, file) for file in new if file in there])
+    existing = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
+    open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing])
 
 
 def remove_unused_files(plan: Plan) -> None:

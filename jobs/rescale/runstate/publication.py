@@ -1,4 +1,4 @@
-"""Publication, the last step: the certified candidate becomes `_metadata`, and the result a checkpoint."""
+"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rescale.text.errors import IntegrityError, RequestError, StoreError
 class Published:
     """A result that Flink can restore.
 
-    `sha256` is that of its `_metadata`, `already` says that it had been published before, `proof` how deep it was
-    compared with its source, and `compared` how many bytes of state were compared.
+    `sha256` is that of its `_metadata`. `already` is True if it had been published before. `proof` is the depth of the
+    comparison with the source, and `compared` the number of bytes of state that were compared.
     """
 
     target: str
@@ -38,8 +38,8 @@ class Published:
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Put the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
-    Raises `IntegrityError` if a file of the result is not in its certified version, also if the result was published
-    before, and `RequestError` if the result is being discarded or was discarded meanwhile.
+    Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
+    before; and `RequestError` if the result is being discarded, or was discarded meanwhile.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
@@ -71,7 +71,7 @@ def _begin(plan: Plan, claim: Claim | None) -> bool:
 def _refuse_another(uri: str, candidate: bytes, certificate: Certificate) -> None:
     """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if it reads differently each time."""
     looks = []
-    for _ in range(2):  # a single look may misread it
+    for _ in range(2):  # a single read may be wrong
         looks.append(read_document(uri))
         if looks[-1] == candidate:
             return
@@ -101,7 +101,7 @@ def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
 
 
 def _certified(plan: Plan) -> tuple[Certificate, bytes]:
-    """Return the certificate and the candidate; raise `IntegrityError` if the certificate names another candidate."""
+    """Return the certificate and the candidate. Raises `IntegrityError` if the certificate names another candidate."""
     certificate, place = certificate_for(plan), places_of(plan).candidate
     candidate = read_document(place)
     sha256 = hashlib.sha256(candidate).hexdigest()
@@ -131,7 +131,7 @@ def _claim_on(plan: Plan) -> Claim | None:
 
 
 def _give_way(plan: Plan, claim: Claim | None) -> None:
-    """Raise `RequestError` if a `discard` is active, whose note exists; it gives way itself if it sees our mark first.
+    """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first gives way itself.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
     could end between the two checks. If the claim has changed, the mark that was just put is meaningless, and removed.
@@ -162,5 +162,5 @@ def is_published(plan: Plan) -> bool:
 
 
 def was_published(plan: Plan) -> bool:
-    """Return whether the result is or was published. A job that owns it deletes it after newer checkpoints."""
+    """Return whether the result is or was published; a job that owns the result may have deleted it since."""
     return is_published(plan) or state_of(plan.target, plan.digest) in (State.GONE, State.EMPTIED)

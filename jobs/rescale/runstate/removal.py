@@ -18,7 +18,7 @@ from rescale.runstate.places import (
     discarding_place,
     follower_place,
     is_document,
-    is_followers,
+    is_follower_file,
     is_prepared_file,
     plan_in_name,
     prepared_place,
@@ -33,7 +33,7 @@ from rescale.runstate.states import (
     refuse_unless,
     state_of,
 )
-from rescale.runstate.territory import is_same_place, take_documents
+from rescale.runstate.target_safety import is_same_place, take_documents
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.advice import Advice, command
@@ -105,7 +105,7 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
         return
     if not is_same_place(planned, target):
         raise RequestError(
-            "the documents beside the target are those of a run with another target, so somebody has put them here",
+            "the documents beside the target are those of a run with another target: somebody has copied or moved them",
             path=beside(target),
             expected=f"documents of a run to {target}",
             found=planned,
@@ -117,8 +117,8 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """Files in a target and beside it; `documents` are the documents of runs among the latter.
 
-    `beside` is without the files of a follower, if the target has one: without its document, nothing shows whose the
-    files in its directories are. With `keeps_prepared`, what was copied ahead is left out everywhere.
+    `beside` lacks the files of the target's follower: only while its document exists, they are known to be its own.
+    With `keeps_prepared`, files that were copied ahead are in none of the lists.
     """
 
     target: str
@@ -146,7 +146,7 @@ def _list(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
     has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
-    without_follower = tuple(uri for uri in everything if not (has_follower and is_followers(target, uri)))
+    without_follower = tuple(uri for uri in everything if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
         without_follower = tuple(uri for uri in without_follower if uri != prepared_place(target))
@@ -253,7 +253,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return the files that exist: a policy may only allow to delete files that the run has put."""
+    """Return the files that exist: a bucket policy may refuse to delete objects that the run has not put."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 

@@ -1,7 +1,12 @@
-"""The protocol of a run on its target: the states that a target can be in, and the transitions that each state allows.
+"""The protocol of a run on its target: the states of a target, and the transitions that each state allows.
 
-A target's state follows from the files in it and beside it. It is stored nowhere else, so a run that comes after a
-crash looks at the files. Every function of this package that writes calls `permit` first.
+Theory. The state of a target is not stored: it follows from which files exist in the target and beside it. A store puts
+a file atomically, so a file exists whole or not at all. A step puts the file that leads to the next state last, when
+all that this state promises is done. Every function of this package that writes calls `permit` first, which reads the
+state and refuses what the state does not allow.
+
+Crashes. A run may be killed between any two requests. It leaves the target in one of the states below, and nothing has
+to be repaired. A later run of the same plan reads the state, keeps the files that exist, and writes the others.
 
     state       files that exist                  written by           meaning after a crash        may continue
     ----------  --------------------------------  -------------------  ---------------------------  -----------------
@@ -29,8 +34,8 @@ the claim covers, so it can be repeated.
 
 Why there are two marks. A job that Flink starts in CLAIM mode owns the result. Once newer checkpoints have replaced it,
 Flink deletes `_metadata`, and the other files that newer checkpoints do not refer to. The remaining files must not look
-as if the result had never been published. No store puts two objects at once, so one mark is put before `_metadata` and
-one after it.
+like a result that was never published. No store puts two objects at once, so one mark is put before `_metadata` and one
+after it.
 
 * `publishing` alone says that `_metadata` may have existed. Nothing in the target may be deleted or overwritten. The
   plan may publish: all files are in their certified versions, and none is changed. Either the result was never
@@ -43,51 +48,22 @@ one after it.
 Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
 decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
-rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. A published
-result needs no decision any more.
+rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. For a
+published result they have no meaning.
 
 Races of `publish` and `discard`. `publish` puts its mark, then looks for the note of `discard`; `discard` puts its
-note, then looks for the mark. Whichever comes second gives way, before it has put `_metadata` or deleted a file. Only
-`discard` removes a mark, when no file is left; or the publication that put it, if everything was discarded before.
-`discard` checks its note again before each request that deletes: if the note is gone, another discard has finished, and
-the files may belong to a new run.
+note, then looks for the mark. So at least one sees the other, and gives way before it has put `_metadata` or deleted a
+file. A mark is removed by `discard`, when no file is left; or by the publisher that put it, if everything had been
+discarded before. `discard` checks its note again before each request that deletes: if the note is gone, another discard
+has finished, and the files may belong to a new run.
 
-Followers. `follow` reads checkpoints of a running job, one after the other, before a run claims the target: the target
-is FREE meanwhile. The files of the follower are beside the target, and its state follows only from these files.
+Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target:
+the target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`).
 
-    file                      written by                   means                          after a crash
-    ------------------------  ---------------------------  -----------------------------  -----------------------------
-    follower.json             follow, first, if absent     the target follows this job,   the same job in the same
-                                                           in this shape                  shape, nothing else
-    pins/…                    follow, each whole           the file outlives Flink's      serves whichever checkpoint
-                                                           deletion                       is pinned next
-    pins/chk-N/_metadata      follow, after all files      checkpoint N is pinned         its round is made, or goes on
-                              that it names
-    pins/chk-N/_flushed       a thread of follow, after    what checkpoint N flushed is   the next round looks for
-                              all files above level 1      pinned                         changed keys in these files
-    rounds/N, rounds/N.       a run with rounds/N as its   as in the table above, of      the run goes on; one of
-    rescale/…                 target                       that run                       another plan is removed
-    rounds/N/_metadata        publish of that run          round N is there               the next round continues it
-    rounds/N.json             follow, after it             what the round took            it is written again, without
-                                                                                          its time
-
-A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
-kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
-target do the same; if one removes a round too early, the other refuses to continue it.
-
-`follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
-The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
-unpublished finish of an older checkpoint of that job is discarded first, because the job has run on. A follower that is
-active meanwhile sees at the end of its round that its document is gone, and removes the files that it has put since. If
-it is killed before that, they stay: without follower.json nothing shows whose they are, and `discard` keeps them.
-
-Preparations. `prepare` copies files of a running job's checkpoint into the target, before a run claims it: the target
-is FREE meanwhile (`preparation`).
-
-Limits. Between the last check and the request that follows it, a process can be paused for any time. If a publisher is
-paused just there, for as long as a job takes to own the result and to replace it, it puts a `_metadata` whose files are
-gone. If a `discard` is, it deletes files of a new run of the same plan. If a publisher is, while somebody is being
-asked, it publishes before the answer. No store offers a request that would close these gaps.
+Limits. A process can be paused for any time between its last check and the request that follows, and no store has a
+request that does both. So three things can go wrong. A publisher that is paused for as long as a job takes to own the
+result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a new run of the
+same plan. A paused publisher publishes although a question has been put meanwhile.
 """
 
 from __future__ import annotations
@@ -101,7 +77,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
-from rescale.runstate.territory import check_territory, take_documents
+from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
@@ -136,7 +112,7 @@ class State(StrEnum):
 
 
 class Transition(StrEnum):
-    """A step of a run, or of `discard`, that changes a target or the documents beside it."""
+    """An action of a run, or of `discard`, that changes a target or the documents beside it."""
 
     PREPARE = auto()
     CLAIM = auto()
@@ -243,7 +219,7 @@ def permit(plan: Plan, transition: Transition) -> State:
 
     Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
     """
-    check_territory(plan)
+    refuse_unsafe_target(plan)
     state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
         take_documents(plan.target)
@@ -335,7 +311,7 @@ class Claim(NamedTuple):
 
 
 def claim_on(target: str, store: Store | None = None) -> Claim | None:
-    """Return the claim on the target, or None without one. Raises `RequestError` for another file in its place.
+    """Return the claim on the target; None without one. Raises `RequestError` if the claim's file is not a claim.
 
     `store` replaces this process's own store of the target.
     """

@@ -1,4 +1,4 @@
-"""The steps of a run, each of which is a main that runs in a process or pod of its own."""
+"""The steps of a run; each is a program in `jobs/` that runs in a process or pod of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 
 class Step(StrEnum):
-    """Steps; the value is the name of the main in `jobs/`.
+    """Steps; the value is the name of the program in `jobs/`.
 
     `RUN` runs all steps of a run, one after the other. `ROUNDS` does so for one run after another (`lasting_process`).
     """
@@ -25,11 +25,11 @@ class Step(StrEnum):
 
 
 STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
-"""In order."""
+"""Steps of a run that move and compare state, in their order."""
 
 
 class StepEnd(msgspec.Struct, frozen=True):
-    """How a step ended, which every result document says."""
+    """End of a step: the fields that every result document has."""
 
     status: Literal["done", "failed"]
     seconds: float | UnsetType = UNSET

@@ -1,7 +1,7 @@
 """Written handles: the state handles of new streams that a moving step wrote, in the encoding of `_metadata`.
 
-They are the last document of a moving step. A later run uses them instead of moving the state again, if every file that
-they name exists with its size.
+A moving step writes them as its last document. If every file that they name exists with its size, a later run uses them
+instead of moving the state again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         ) from None
     if handles.plan != plan.digest:
         raise IntegrityError(
-            "the handles of written files are those of another plan",
+            "the handles of written files belong to another plan",
             path=uri,
             expected=plan.digest,
             found=handles.plan,

@@ -64,14 +64,14 @@ DOCUMENTS = (
     PublishedDocument("inspect", 1, "rescale inspect", (Inspection,)),
     PublishedDocument("kafka-offsets", 1, "rescale inspect --kafka-offsets json", (tuple[PrintedOffset, ...],)),
     PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
-    PublishedDocument("plan", 3, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
-    PublishedDocument("run", 2, "rescale run, and rescale follow --finish", (Outcome,)),
+    PublishedDocument("plan", 4, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
+    PublishedDocument("run", 3, "rescale run, and rescale follow --finish", (Outcome,)),
     PublishedDocument("prepare", 1, "rescale run --prepare", (Preparation,)),
-    PublishedDocument("follow", 1, "rescale follow, a document a line", (RoundLine,)),
+    PublishedDocument("follow", 2, "rescale follow, a document a line", (RoundLine,)),
     PublishedDocument(
-        "certificate", 2, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
+        "certificate", 3, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
     ),
-    PublishedDocument("diff", 2, "rescale diff", (DiffDocument,)),
+    PublishedDocument("diff", 3, "rescale diff", (DiffDocument,)),
     PublishedDocument("file-changes", 1, "rescale diff --by-file", (FileChanges,)),
     PublishedDocument("report", 1, "rescale report", (WrittenReport,)),
     PublishedDocument("discard", 1, "rescale discard", (DiscardAnswer,)),
@@ -81,9 +81,9 @@ DOCUMENTS = (
     PublishedDocument("error", 1, "any command that fails or is interrupted", (ErrorDocument,)),
     PublishedDocument("plan-file", FORMAT, "<target>.rescale/plan-<digest>.json", (Plan,)),
     PublishedDocument(
-        "step-result", 2, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
+        "step-result", 3, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
     ),
-    PublishedDocument("diff-result", 2, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
+    PublishedDocument("diff-result", 3, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
     PublishedDocument("prepare-result", 1, "--result of rescale-prepare-files", (PreparedResult, FailedResult)),
     PublishedDocument("run-result", 1, "--result of rescale-move-and-validate", (RunResult, FailedResult)),
 )

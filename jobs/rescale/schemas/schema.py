@@ -6,7 +6,6 @@ version may add some.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
 from typing import Any
@@ -16,9 +15,6 @@ import msgspec
 from rescale.schemas.documents import PublishedDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-_PROSE = ("description", "title")
-"""Keywords without a meaning for validation."""
 
 
 def schema_of(document: PublishedDocument) -> dict[str, Any]:
@@ -33,11 +29,6 @@ def schema_of(document: PublishedDocument) -> dict[str, Any]:
         **(schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}),
         "$defs": {name: _unwrapped(definition) for name, definition in sorted(definitions.items())},
     }
-
-
-def digest_of(schema: dict[str, Any]) -> str:
-    """Return the SHA-256 (hex) of a schema without its prose: equal schemas accept the same documents."""
-    return hashlib.sha256(msgspec.json.encode(_without_prose(schema), order="deterministic")).hexdigest()
 
 
 def _purpose(document: PublishedDocument) -> str:
@@ -57,14 +48,3 @@ def _unwrapped(definition: dict[str, Any]) -> dict[str, Any]:
 def _one_line(text: str) -> str:
     """Return a paragraph of a docstring on one line, with JSON's word for `None`."""
     return re.sub(r"\bNone\b", "null", re.sub(r"\s+", " ", text).strip())
-
-
-def _without_prose(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without its prose; with `names`, the keys of `value` are names of fields, not keywords."""
-    if isinstance(value, dict):
-        return {
-            key: _without_prose(inner, names=not names and key in ("properties", "$defs"))
-            for key, inner in value.items()
-            if names or key not in _PROSE
-        }
-    return [_without_prose(inner) for inner in value] if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from functools import cached_property
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.ttl.last_access import Cutoffs
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
@@ -57,7 +58,7 @@ class Operator:
 
     An operator that is not `is_whole` was given up: files of it are missing, or its streams could not be read, as
     `unread` says. `dropped_states` are names of managed keyed states, which are among the records, but not in the
-    result.
+    result. Rows of other managed keyed states that are as old as their `cutoffs` say are not in it, either.
     """
 
     entry: OperatorState
@@ -73,6 +74,7 @@ class Operator:
     is_whole: bool = True
     unread: RescaleError | None = None
     dropped_states: frozenset[str] = frozenset()
+    cutoffs: Cutoffs = ()
 
     @property
     def operator_id(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.read_counter import count
 from rescale.storage.store import Pin, open_store, read_in_chunks
 from rescale.text.errors import SnapshotError
 
@@ -74,6 +75,7 @@ class SnapshotFiles:
             return
         uri, pin = self.versions[extent.file]
         for data in read_in_chunks(uri, extent.start, extent.length, pin, at_once):
+            count(len(data))
             yield from (data[i : i + at_once] for i in range(0, len(data), at_once)) if at_once else (data,)
 
     def read_each(self, extents: Sequence[Extent]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Surgery on a snapshot: renamed, dropped and restarted operators, dropped states, and changed Kafka offsets.
+"""Surgery on a snapshot: renamed, dropped and restarted operators, dropped states and old rows, changed Kafka offsets.
 
 Files of state do not record their operator. Only its entry in `_metadata` does, by an id that is the hash of the uid
 (`StreamGraphHasherV2`). So renaming an operator changes its entry, which keeps its streams, coordinator, finished
@@ -17,6 +17,7 @@ from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.old_rows import OldRows, without_old_rows
 from rescale.snapshot.reading.handle_streams import bytes_of
 
 
@@ -77,9 +78,11 @@ class Surgery:
     kafka: tuple[KafkaChange, ...] = ()
     dropped_states: tuple[DroppedState, ...] = ()
     restarted: tuple[Restarted, ...] = ()
+    old_rows: tuple[OldRows, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.renamed or self.dropped or self.kafka or self.dropped_states or self.restarted)
+        changes = (self.renamed, self.dropped, self.kafka, self.dropped_states, self.restarted, self.old_rows)
+        return any(changes)
 
     @property
     def new_ids(self) -> dict[str, str]:
@@ -108,9 +111,16 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
         dropped_names[state.operator_id].add(state.name)
+    old: dict[str, list[OldRows]] = defaultdict(list)
+    for rows in surgery.old_rows:
+        old[rows.operator_id].append(rows)
     restarted = {operator.operator_id for operator in surgery.restarted}
     operators = tuple(
-        _renamed(without_states(operator, dropped_names[operator.operator_id]), renamed, named=named)
+        _renamed(
+            without_old_rows(without_states(operator, dropped_names[operator.operator_id]), old[operator.operator_id]),
+            renamed,
+            named=named,
+        )
         for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
         if operator.operator_id not in dropped
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import mounts
 from rescale.storage.locations import is_s3
+from rescale.storage.sides import is_one_store
 from rescale.storage.store import open_store, read_in_chunks
 
 _LARGEST_COPY = 5 << 30
@@ -21,7 +22,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
     Raises `SnapshotError` if the pinned version is gone.
     """
     store = open_store(uri)
-    by_store = is_s3(uri) == is_s3(source.uri)
+    by_store = is_one_store(uri, source.uri)
     if may_be_kept(uri, source):
         try:
             store.keep(uri, source)
@@ -49,7 +50,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
 def may_be_kept(uri: str, source: Span) -> bool:
     """Tell whether one request can link or copy `source` to `uri` inside the store, which may still refuse it."""
     is_whole = (source.start, source.length) == (0, source.pin.size)
-    return is_whole and is_s3(uri) == is_s3(source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
+    return is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
 
 
 def is_one_file(uri: str, other: str) -> bool:

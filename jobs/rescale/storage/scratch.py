@@ -24,6 +24,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from rescale.storage.files import mounts, owned
+from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
 MARKER = ".rescale-scratch"
@@ -89,8 +90,11 @@ def no_room_for_rows(error: OSError, folder: str) -> StoreError:
     return StoreError(
         f"no room for rows in the scratch directory: {error}",
         path=folder,
-        advice="make room there, or name a directory with more room in SPARK_LOCAL_DIRS, then run the same command "
-        "again: it resumes",
+        advice=Advice(
+            "make room there, or name a directory with more room in SPARK_LOCAL_DIRS, then ",
+            SAME_COMMAND,
+            ": it resumes",
+        ),
     )
 
 

@@ -9,21 +9,26 @@ from functools import cache
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
+from rescale.storage.sides import Side, is_apart, side_of
 
-__all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks", "stats_of"]
+__all__ = ["Entry", "Pin", "Store", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
 
 def open_store(uri: str) -> Store:
-    """Return the store that holds `uri`."""
-    return _s3() if is_s3(uri) else _local()
+    """Return the store that holds `uri`: one for each kind of storage, or two for S3 (`sides`)."""
+    if not is_s3(uri):
+        return _local()
+    return _s3() if side_of(uri) is Side.TARGET else _s3_of_source()
 
 
 def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
     """Return the versions of files in any kind of store, by URI; None for a file that does not exist."""
+    by_store: dict[Store, list[str]] = {}
+    for uri in uris:
+        by_store.setdefault(open_store(uri), []).append(uri)
     pins: dict[str, Pin | None] = {}
-    for of_s3 in (True, False):
-        if own := [uri for uri in uris if is_s3(uri) is of_s3]:
-            pins |= zip(own, open_store(own[0]).stats(own), strict=True)
+    for store, own in by_store.items():
+        pins |= zip(own, store.stats(own), strict=True)
     return pins
 
 
@@ -51,5 +56,23 @@ def _s3() -> Store:
     return S3Store()
 
 
+@cache
+def _s3_of_source() -> Store:
+    if not is_apart():
+        return _s3()
+    from rescale.storage.s3.s3_store import S3Store
+
+    return S3Store(side=Side.SOURCE)
+
+
+_FORGET = (_s3.cache_clear, _s3_of_source.cache_clear)
+
+
+def forget_stores() -> None:
+    """Open S3 stores anew from now on, because the variables that configure them have changed."""
+    for forget in _FORGET:
+        forget()
+
+
 # Two processes on one connection read each other's answers.
-os.register_at_fork(after_in_child=_s3.cache_clear)
+os.register_at_fork(after_in_child=forget_stores)

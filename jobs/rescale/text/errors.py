@@ -233,7 +233,7 @@ def unexpected(exception: Exception) -> RescaleError:
             "the clock of this machine shows a time that Python cannot represent",
             expected="a year before 2262",
             found=exception,
-            advice="set the clock, then run the same command again",
+            advice=Advice("set the clock, then ", SAME_COMMAND),
         )
     out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
     out_of = out_of or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)

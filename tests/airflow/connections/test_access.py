@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow.connections.access import DRIVER_POD, s3_store_of, storage_access
+from rescale.airflow.connections.access import DRIVER_POD, form_access, s3_store_of, storage_access
 from rescale.storage.s3.s3_advice import ADDRESSING
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.sides import Side, side_of
 from rescale.text.errors import RequestError, StoreError
 from support.hosted_buckets import hosted_buckets
 from support.s3 import S3Server
@@ -66,6 +68,36 @@ def test_keys_reach_a_step_without_being_in_the_environment(s3: S3Server, monkey
         seen = seen_by_a_step()
     assert (seen["method"], seen["key"], seen["token"], seen["expires"]) == ("container-role", "somebody", "", 2999)
     assert os.environ == before
+
+
+def test_connection_of_the_source_gives_access_to_the_source_alone(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, login="of-target", password="planted-1", extra=of_server(s3))
+    extra = of_server(s3, region_name="eu-west-1")
+    of_source = {"conn_type": "aws", "login": "of-source", "password": "planted-2", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_PREMISES", json.dumps(of_source))
+    before = dict(os.environ)
+    with form_access({"connection": "state", "source_connection": "premises"}):
+        assert not {"planted-1", "planted-2"} & {*os.environ.values()}
+        clients = {side: own_client(side) for side in Side}
+        keys = {side: client._request_signer._credentials for side, client in clients.items()}  # type: ignore[attr-defined]
+        assert [keys[side].access_key for side in Side] == ["of-source", "of-target"]
+        assert [clients[side].meta.region_name for side in Side] == ["eu-west-1", "eu-central-1"]
+        assert keys[Side.SOURCE]._refresh_using()["access_key"] == "of-source", "they can be renewed"
+        assert seen_by_a_step()["key"] == "of-target"
+        assert side_of("s3://bucket/anything") is Side.TARGET
+    with form_access({"connection": None, "source_connection": "premises"}, reads_source=True):
+        assert side_of("s3://bucket/anything") is Side.SOURCE
+        assert own_client()._request_signer._credentials.access_key == "the-worker-s-own"  # type: ignore[attr-defined]
+    assert os.environ == before
+
+
+def test_connection_of_the_source_is_refused_where_steps_run_in_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DRIVER_POD, "/template")
+    with pytest.raises(RequestError, match="in pods") as refused, form_access({"source_connection": "premises"}):
+        pass
+    assert "s3.source.secret" in str(refused.value.advice)
 
 
 def test_store_of_a_connection_leaves_the_environment_unchanged(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from oracle.distribution import LINES
 from rescale.airflow.flink.operators import TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.steps.retries import TaskEnded
@@ -22,7 +22,7 @@ from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.session_cluster import SessionCluster, session_cluster, wait_until
 
-BEFORE = JobBefore("http://flink", "1" * 32, "clicks", StopMode.RUN_ON, "/save", 2, Print())
+BEFORE = JobToRestart("http://flink", "1" * 32, "clicks", StopMode.RUN_ON, "/save", 2, Print())
 NATIVE = msgspec.structs.replace(BEFORE, savepoint_format=SavepointFormat.NATIVE)
 
 FAILED = "org.apache.flink.runtime.checkpoint.CheckpointException: Checkpoint Coordinator is suspending."
@@ -37,7 +37,7 @@ FORST = (
 )
 
 
-def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) -> list[str]:
+def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str) -> list[str]:
     """Return the savepoints that Flink is asked for after the first savepoint of a run and its job have failed."""
     triggers: list[str] = []
     asked: list[str] = []
@@ -76,7 +76,7 @@ def test_canonical_savepoint_is_not_repeated_if_flink_cannot_take_it(monkeypatch
     ids=["other trouble", "native"],
 )
 def test_savepoint_is_repeated_after_another_failure(
-    monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str
+    monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str
 ) -> None:
     assert asked_again(monkeypatch, before, why) == [f"/jobs/{before.job_id}/savepoints"]
 
@@ -89,7 +89,7 @@ def flink_2() -> Iterator[SessionCluster]:
 
 def look(cluster: SessionCluster, job_id: str, taking: StopMode, wanted: str) -> dict[str, Any]:
     directory = str(cluster.folder / "savepoints")
-    before = look_at_job(cluster.address, job_id, StopMode.RUN_ON, directory, Print(), SavepointFormat(wanted))
+    before = inspect_job(cluster.address, job_id, StopMode.RUN_ON, directory, Print(), SavepointFormat(wanted))
     document: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(before, taking=taking))
     return document
 

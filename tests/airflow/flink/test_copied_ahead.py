@@ -12,13 +12,13 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.job.prepare_task import _prepare
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink_rest.client import StopMode
 from rescale.following.follower import Follower
 from rescale.following.round_plan import RoundPlan
@@ -56,7 +56,7 @@ class Story:
             take_checkpoint(flink, self.job_id)
         wait_until(lambda: has_checkpoint(cluster, self.job_id), "Flink to tell of the checkpoint")
         self.jar = RunJar(cluster.address, "counts.jar", MAIN, (KEYS, VALUE_SIZE, RATE), options)
-        self.before: JobBefore = look_at_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, self.jar)
+        self.before: JobToRestart = inspect_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, self.jar)
 
     def prepare(self, **form: Any) -> Any:
         params = ParamsDict(job_form())
@@ -70,7 +70,7 @@ class Story:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}
 
 
-def test_what_was_copied_before_the_stop_is_not_copied_after_it(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_files_copied_before_the_stop_are_not_copied_again(cluster: SessionCluster, tmp_path: Path) -> None:
     story = Story(cluster, tmp_path / "result")
     first = story.prepare()
     assert first["files"] > 0
@@ -90,7 +90,7 @@ def test_what_was_copied_before_the_stop_is_not_copied_after_it(cluster: Session
 
 
 @pytest.mark.parametrize("form", [{"max_parallelism": 1000}, {"files": "refer"}, {"while_it_runs": True}])
-def test_nothing_is_copied_ahead_of_other_results(
+def test_results_without_unchanged_files_copy_nothing_ahead(
     cluster: SessionCluster, tmp_path: Path, form: dict[str, Any]
 ) -> None:
     story = Story(cluster, tmp_path / "result")
@@ -109,11 +109,11 @@ def test_a_job_is_cut_over_to_files_that_were_copied_ahead(cluster: SessionClust
     assert story.times(), "files are copied"
     assert is_prepared(str(story.target))
     assert not Path(f"{story.target}.rescale/follower.json").exists()
-    assert validate_published(summary["source"], str(story.target), Loop(2, None)).verdict == "complete"
+    assert validate_published(summary["source"], str(story.target), InProcessTasks(2, None)).verdict == "complete"
 
 
 @pytest.mark.slow
-def test_a_checkpoint_in_between_removes_no_copies(
+def test_checkpoint_made_during_the_cut_over_removes_no_copied_file(
     cluster: SessionCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The result of the older checkpoint is discarded; all that was copied for it stays for the next one."""
@@ -137,4 +137,4 @@ def test_a_checkpoint_in_between_removes_no_copies(
     assert before[1] == after[0]
     wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
     assert cluster.alive() == {summary["job"]}
-    assert validate_published(summary["source"], str(story.target), Loop(2, None)).verdict == "complete"
+    assert validate_published(summary["source"], str(story.target), InProcessTasks(2, None)).verdict == "complete"

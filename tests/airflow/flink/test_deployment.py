@@ -11,7 +11,7 @@ import pytest
 from kubernetes.client import ApiException
 
 from rescale.airflow.flink import deployment, stopping
-from rescale.airflow.flink.deployment import Wanted, redeploy
+from rescale.airflow.flink.deployment import DeploymentSpec, redeploy
 from rescale.airflow.flink.starting import check_hand_over, start_job
 from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
@@ -74,7 +74,7 @@ def test_autoscaler_is_reset_by_its_nonce(
     before: int | None, after: int, resource: dict[str, Any], patch: Mock
 ) -> None:
     resource["spec"]["job"]["autoscalerResetNonce"] = before
-    deployment.redeploy(WHERE, deployment.Wanted("s3://b/savepoint", 4, None))
+    deployment.redeploy(WHERE, deployment.DeploymentSpec("s3://b/savepoint", 4, None))
     assert patch.call_args.args[-1]["spec"]["job"]["autoscalerResetNonce"] == after
 
 
@@ -91,7 +91,7 @@ def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
     assert (where.namespace, where.name, where.place) == ("flink", "clicks", "flinksessionjob/flink/clicks")
     check_hand_over(where)
     assert patch.call_args.args[:-1] == ("flink.apache.org", "v1beta1", "flink", "flinksessionjobs", "clicks")
-    deployment.redeploy(where, deployment.Wanted("s3://b/savepoint", 4, None))
+    deployment.redeploy(where, deployment.DeploymentSpec("s3://b/savepoint", 4, None))
     assert patch.call_args.args[-1]["spec"]["job"]["initialSavepointPath"] == "s3://b/savepoint"
     patch.side_effect = ApiException(403, "Forbidden")
     with pytest.raises(RequestError, match="refuses to patch the FlinkSessionJob") as caught:
@@ -118,7 +118,7 @@ def test_session_job_of_the_operator_is_not_started_from_a_jar(
     monkeypatch.setattr(stopping, "check_hand_over", lambda _: None)
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
-        stopping.look_at_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+        stopping.inspect_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
 
 
 @pytest.mark.parametrize("refers", [True, False])
@@ -132,10 +132,10 @@ def test_job_restores_in_no_claim_mode_if_its_result_refers_to_files(patch: Mock
 @pytest.mark.parametrize(
     ("has", "wants", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
 )
-def test_deployment_that_is_already_as_wanted_is_not_patched(
+def test_deployment_with_the_desired_fields_is_not_patched(
     resource: dict[str, Any], patch: Mock, has: bool, wants: bool, is_patched: bool
 ) -> None:
     resource["spec"]["job"] |= {"initialSavepointPath": "s3://b/s", "savepointRedeployNonce": 4}
     resource["spec"]["flinkConfiguration"] = dict.fromkeys(deployment.CLAIM_MODE_OPTIONS, "NO_CLAIM") if has else {}
-    redeploy(WHERE, Wanted("s3://b/s", 2, None, no_claim=wants))
+    redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None, no_claim=wants))
     assert bool(patch.call_args_list) is is_patched

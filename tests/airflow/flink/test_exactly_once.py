@@ -31,7 +31,7 @@ LAST, SUBTASKS, KEYS = 10_000_000_000, 2, 10
 
 
 class Topic:
-    """A topic of its own for a test."""
+    """A Kafka topic for one test."""
 
     def __init__(self, line: str, broker: str, cluster: SessionCluster) -> None:
         self.broker, self.cluster, self.name = broker, cluster, f"numbers-{uuid4().hex}"
@@ -90,7 +90,7 @@ def end_of(topic: Topic, job_id: str) -> list[tuple[int, int]]:
 
 UNCERTAIN = (
     "the newest checkpoint in the job's directory is not the one that Flink completed",
-    "it is uncertain from which checkpoint the job goes on",
+    "it is uncertain which checkpoint the job completed last",
 )
 """Beginnings of errors after which no job runs."""
 
@@ -173,8 +173,8 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
     assert_each_once(end_of(topic, job_id))
 
 
-def test_an_older_checkpoint_would_be_noticed(topic: Topic, tmp_path: Path) -> None:
-    """The last one but one as the source repeats what was committed with the last one."""
+def test_restart_from_an_older_checkpoint_repeats_committed_records(topic: Topic, tmp_path: Path) -> None:
+    """A start from the checkpoint before the last one repeats records that were committed with the last one."""
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly")
     with topic.cluster.open() as flink:
         number = take_checkpoint(flink, story.job_id)

@@ -1,4 +1,4 @@
-"""The checkpoint from which an ended job goes on: Flink's answer and the job's directory must agree."""
+"""The checkpoint from which an ended job is restarted: Flink's answer and the job's directory must agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
     recorded_checkpoint,
-    refuse_checkpoints_of_another_life,
+    refuse_checkpoints_of_earlier_start,
     refuse_stop_in_between,
     restart_checkpoint,
 )
@@ -108,7 +108,7 @@ def test_newest_checkpoint_that_flink_aborted_is_refused(checkpoints: str) -> No
 def test_completed_checkpoint_that_is_missing_is_refused(checkpoints: str) -> None:
     with pytest.raises(RequestError, match="not the one that Flink completed last"):
         final(Cluster(completed(9)), checkpoints)
-    with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+    with pytest.raises(RequestError, match="uncertain which checkpoint"):
         restart(Cluster(completed(9)), checkpoints)
 
 
@@ -118,14 +118,14 @@ def test_checkpoint_of_a_job_unknown_to_flink_must_be_the_last_known_one(checkpo
     for known in (7, None):
         with pytest.raises(RequestError, match="not the one that Flink completed last"):
             final(Cluster(None), checkpoints, known)
-        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+        with pytest.raises(RequestError, match="uncertain which checkpoint"):
             restart(Cluster(None), checkpoints, known)
 
 
 def test_recorded_checkpoint_is_taken_without_asking_flink(checkpoints: str) -> None:
     assert recorded_checkpoint("job", checkpoints, 7) == f"{checkpoints}/chk-7"
     for number in (9, None):
-        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+        with pytest.raises(RequestError, match="uncertain which checkpoint"):
             recorded_checkpoint("job", checkpoints, number)
 
 
@@ -155,8 +155,8 @@ def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> Non
 
 def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(checkpoints: str) -> None:
     cluster: Any = Cluster(completed(3))
-    with pytest.raises(RequestError, match="of an earlier life") as caught:
-        refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+    with pytest.raises(RequestError, match="from an earlier start") as caught:
+        refuse_checkpoints_of_earlier_start(cluster, "job", checkpoints)
     assert caught.value.found == "checkpoint 8"
     assert "checkpoint 3" in str(caught.value.expected)
 
@@ -164,7 +164,7 @@ def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(
 def test_checkpoints_of_the_running_job_pass(checkpoints: str) -> None:
     for answers in ([completed(8)], [completed(5), completed(9)], [restored(8)]):
         cluster: Any = Cluster(*answers)
-        refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+        refuse_checkpoints_of_earlier_start(cluster, "job", checkpoints)
 
 
 def test_checkpoint_that_flink_deletes_during_the_check_passes(checkpoints: str) -> None:
@@ -174,7 +174,7 @@ def test_checkpoint_that_flink_deletes_during_the_check_passes(checkpoints: str)
             return super().latest_checkpoints(job_id)
 
     cluster: Any = Deleting(completed(3))
-    refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+    refuse_checkpoints_of_earlier_start(cluster, "job", checkpoints)
 
 
 @pytest.mark.parametrize(

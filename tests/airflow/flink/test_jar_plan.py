@@ -42,11 +42,11 @@ def test_generated_ids_that_change_with_the_parallelism_stop_the_run_before_the_
     cluster: SessionCluster, tmp_path: Path
 ) -> None:
     job_id = running(cluster, 1)
-    unknown = "at parallelism 2 the job has operators that its state does not know"
+    unknown = "at parallelism 2 the job has operators that are not in its state"
     with pytest.raises(TaskEnded, match=unknown) as ended:
         looked(cluster, job_id, tmp_path / "target", 2)
     assert isinstance(ended.value.error, RequestError)
-    assert "rescale match" in str(ended.value.error.advice)
+    assert "match the snapshot" in str(ended.value.error.advice)
     assert cluster.job(job_id).runs
 
 

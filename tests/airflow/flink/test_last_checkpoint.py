@@ -15,7 +15,7 @@ from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
@@ -44,16 +44,16 @@ def run(cluster: SessionCluster, options: dict[str, str]) -> str:
     return job_id
 
 
-def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobBefore:
+def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobToRestart:
     jar = RunJar(cluster.address, "counts.jar", "Counts", configuration=options)
-    return look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
+    return inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
 
-def take(before: JobBefore, run_id: str, state: TaskState | None = None) -> Any:
+def take(before: JobToRestart, run_id: str, state: TaskState | None = None) -> Any:
     return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id, state)
 
 
-def back(before: JobBefore, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
+def back(before: JobToRestart, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
     operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(before), taken=taken)
     with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
         return run_operator(operator, run_id, state)
@@ -85,7 +85,7 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
 
 
 @pytest.mark.slow
-def test_run_killed_after_its_cancel_goes_on_or_back(cluster: SessionCluster) -> None:
+def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
@@ -171,7 +171,7 @@ def test_directory_with_checkpoints_of_an_earlier_run_of_the_job_is_refused(clus
     job_id = run(cluster, options)
     directory = look(cluster, job_id, options).directory
     copytree(last_checkpoint.newest_checkpoint(directory), f"{directory}/chk-999")
-    with pytest.raises(RequestError, match="of an earlier life"):
+    with pytest.raises(RequestError, match="from an earlier start"):
         look(cluster, job_id, options)
     assert cluster.alive() == {job_id}
 
@@ -193,7 +193,7 @@ def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> N
     job_id = cluster.run(1, options=options)
     with (
         patch.object(Flink, "latest_checkpoint", return_value=None),
-        pytest.raises(RequestError, match="the job has made no checkpoint that can be found again"),
+        pytest.raises(RequestError, match="the job has stored no checkpoint in a directory"),
     ):
         look(cluster, job_id, options)
 

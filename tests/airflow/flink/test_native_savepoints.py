@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
@@ -51,24 +51,24 @@ def why(cluster: SessionCluster, job_id: str, *maximum: str, name: str = "keep")
         return check_native_savepoint(flink, job, request, latest_checkpoint(flink, job, request))
 
 
-def look(cluster: SessionCluster, options: dict[str, str]) -> JobBefore:
+def look(cluster: SessionCluster, options: dict[str, str]) -> JobToRestart:
     jar = RunJar(cluster.address, "counts.jar", "Alarms", configuration=options)
     folder = str(cluster.folder / "savepoints")
-    return look_at_job(cluster.address, "alarms", StopMode.STOP, folder, jar, SavepointFormat.NATIVE)
+    return inspect_job(cluster.address, "alarms", StopMode.STOP, folder, jar, SavepointFormat.NATIVE)
 
 
-def take(before: JobBefore, run_id: str) -> Any:
+def take(before: JobToRestart, run_id: str) -> Any:
     taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
     assert open_snapshot(taken["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
     return taken
 
 
-def hand_over(before: JobBefore, start: Start, run_id: str) -> Any:
+def hand_over(before: JobToRestart, start: Start, run_id: str) -> Any:
     operator = HandOverJob(task_id="hand_over", start=start._asdict(), before=msgspec.to_builtins(before))
     return run_operator(operator, run_id)
 
 
-def back(before: JobBefore, taken: Any, run_id: str) -> Any:
+def back(before: JobToRestart, taken: Any, run_id: str) -> Any:
     return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
 
 

@@ -1,4 +1,4 @@
-"""A job of a real session cluster: its savepoint is taken, rescaled, handed over, and gone back to."""
+"""A job of a real session cluster: its savepoint is taken and rescaled, and the job is handed over or started again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
@@ -26,21 +26,21 @@ def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
     return RunJar(cluster.address, "counts.jar", "Counts", arguments)
 
 
-def look(cluster: SessionCluster, taking: StopMode, *arguments: str, savepoints: str | None = None) -> JobBefore:
+def look(cluster: SessionCluster, taking: StopMode, *arguments: str, savepoints: str | None = None) -> JobToRestart:
     directory = savepoints or str(cluster.folder / "savepoints")
-    return look_at_job(cluster.address, "counts", taking, directory, jar_of(cluster, *arguments))
+    return inspect_job(cluster.address, "counts", taking, directory, jar_of(cluster, *arguments))
 
 
-def take(before: JobBefore, run_id: str) -> Any:
+def take(before: JobToRestart, run_id: str) -> Any:
     return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
 
 
-def hand_over(before: JobBefore, start: Start, run_id: str, parallelism: int | None = None) -> Any:
+def hand_over(before: JobToRestart, start: Start, run_id: str, parallelism: int | None = None) -> Any:
     known = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **known), run_id)
 
 
-def back(before: JobBefore, taken: Any, run_id: str) -> Any:
+def back(before: JobToRestart, taken: Any, run_id: str) -> Any:
     return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
 
 
@@ -159,7 +159,7 @@ def test_failed_savepoint_leaves_the_job_running_and_the_next_try_takes_another(
     job_id = cluster.run(2)
     blocked = cluster.folder / "blocked"
     blocked.write_text("a file where the directory should be")
-    before = look_at_job(cluster.address, job_id, StopMode.STOP, str(blocked), jar_of(cluster))
+    before = inspect_job(cluster.address, job_id, StopMode.STOP, str(blocked), jar_of(cluster))
     with pytest.raises(TaskEnded, match="Flink could not take the savepoint") as ended:
         take(before, "blocked")
     assert not ended.value.error.final
@@ -179,7 +179,7 @@ def test_restarting_job_raises_store_error_and_ended_job_request_error(
             look(cluster, StopMode.STOP)
     cluster.clear()
     with pytest.raises(RequestError, match=r"(?s)the job has ended.*CANCELED.*the name of the job"):
-        look_at_job(cluster.address, job_id, StopMode.STOP, str(cluster.folder), jar_of(cluster))
+        inspect_job(cluster.address, job_id, StopMode.STOP, str(cluster.folder), jar_of(cluster))
 
 
 @pytest.mark.slow
@@ -187,17 +187,17 @@ def test_contradictory_hand_over_is_refused_before_the_job_is_stopped(cluster: S
     job_id = cluster.run(1)
     folder = str(cluster.folder)
     with pytest.raises(RequestError, match="could not start it again"):
-        look_at_job(cluster.address, job_id, StopMode.STOP, folder, Print())
+        inspect_job(cluster.address, job_id, StopMode.STOP, folder, Print())
     with pytest.raises(RequestError, match="the jar is not uploaded") as caught:
-        look_at_job(cluster.address, job_id, StopMode.STOP, folder, RunJar(cluster.address, "other.jar"))
+        inspect_job(cluster.address, job_id, StopMode.STOP, folder, RunJar(cluster.address, "other.jar"))
     assert "counts.jar" in str(caught.value)
     twice = RunJar(cluster.address, "counts.jar", configuration={"pipeline.max-parallelism": "256"})
     with pytest.raises(RequestError, match="set the max parallelism, which the plan sets"):
-        look_at_job(cluster.address, job_id, StopMode.STOP, folder, twice)
+        inspect_job(cluster.address, job_id, StopMode.STOP, folder, twice)
     with pytest.raises(RequestError, match="there is no such job") as caught:
-        look_at_job(cluster.address, "nobody", StopMode.STOP, folder, jar_of(cluster))
+        inspect_job(cluster.address, "nobody", StopMode.STOP, folder, jar_of(cluster))
     assert f"counts ({job_id})" in str(caught.value)
-    assert look_at_job(cluster.address, job_id, StopMode.RUN_ON, folder, Print()).job_id == job_id
+    assert inspect_job(cluster.address, job_id, StopMode.RUN_ON, folder, Print()).job_id == job_id
     cluster.run(1)
     with pytest.raises(RequestError, match="several jobs have this name"):
         look(cluster, StopMode.STOP)

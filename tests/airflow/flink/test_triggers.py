@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from rescale.airflow.flink.questions import Answer, JobEnded, JobRuns
+from rescale.airflow.flink.questions import Answer, JobEndQuestion, JobStartQuestion
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job, JobLine, Vertex
 from rescale.text.errors import RescaleError, StoreError
 
-QUESTION = JobEnded("http://127.0.0.1:9", "0" * 32)
+QUESTION = JobEndQuestion("http://127.0.0.1:9", "0" * 32)
 
 
 def fired(patience: float = float("inf")) -> Any:
@@ -37,20 +37,20 @@ def test_unreachable_flink_is_reported_after_several_tries() -> None:
 def test_late_answer_after_errors_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     given = iter([StoreError("trouble")] * 4 + [None] + [StoreError("trouble")] * 4 + [{"job": "it"}])
 
-    def ask(_: JobEnded) -> Answer | None:
+    def ask(_: JobEndQuestion) -> Answer | None:
         answer = next(given)
         if isinstance(answer, StoreError):
             raise answer
         return answer
 
-    monkeypatch.setattr(JobEnded, "ask", ask)
+    monkeypatch.setattr(JobEndQuestion, "ask", ask)
     assert fired() == {"answer": {"job": "it"}}
 
 
 def test_unexpected_error_is_given_to_the_task_but_an_airflow_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobEnded, "ask", lambda _: {}["job"])
+    monkeypatch.setattr(JobEndQuestion, "ask", lambda _: {}["job"])
     assert fired()["error"]["error"] == "InternalError"
-    monkeypatch.setattr(JobEnded, "ask", Mock(side_effect=AirflowException("of the database")))
+    monkeypatch.setattr(JobEndQuestion, "ask", Mock(side_effect=AirflowException("of the database")))
     with pytest.raises(AirflowException):
         fired()
 
@@ -68,20 +68,20 @@ def test_ended_job_is_reported_with_its_reason(
     monkeypatch.setattr(Flink, "line", lambda *_: JobLine("0" * 32, "clicks", state))
     monkeypatch.setattr(Flink, "why_failed", lambda *_: why)
     with pytest.raises(RescaleError, match="the job did not start from the snapshot") as caught:
-        JobRuns("http://127.0.0.1:9", "0" * 32).ask()
+        JobStartQuestion("http://127.0.0.1:9", "0" * 32).ask()
     assert caught.value.found == reason
     assert str(caught.value.advice).startswith(advice)
 
 
 def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flink repeats the details of a job for some seconds, but not those in its overview."""
+    """Flink caches the details of a job for some seconds, but not the overview of jobs."""
     job_id = "0" * 32
     tasks = {"RUNNING": 2}
     answers = iter([(), (Vertex("1" * 32, "source", 2, 128, tasks),)])
     monkeypatch.setattr(Flink, "line", lambda *_: JobLine(job_id, "clicks", "RUNNING", {"running": 2, "total": 2}))
     monkeypatch.setattr(Flink, "job", lambda *_: Job(job_id, "clicks", "RUNNING", next(answers)))
     monkeypatch.setattr(Flink, "restored_from", lambda *_: "s3://b/result")
-    question = JobRuns("http://127.0.0.1:9", job_id)
+    question = JobStartQuestion("http://127.0.0.1:9", job_id)
     assert question.ask() is None
     answer = question.ask()
     assert answer is not None
@@ -96,16 +96,16 @@ def test_jumping_clock_does_not_shorten_the_patience(hours: int, monkeypatch: py
     given = iter([None, None, {"job": "it"}])
     clock = time.time
 
-    def ask(_: JobEnded) -> Answer | None:
+    def ask(_: JobEndQuestion) -> Answer | None:
         monkeypatch.setattr(time, "time", lambda: clock() + hours * 3600)
         return next(given)
 
-    monkeypatch.setattr(JobEnded, "ask", ask)
+    monkeypatch.setattr(JobEndQuestion, "ask", ask)
     assert fired(patience=60) == {"answer": {"job": "it"}}
 
 
 def test_timeout_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobEnded, "ask", lambda _: None)
+    monkeypatch.setattr(JobEndQuestion, "ask", lambda _: None)
     error = fired(0.05)["error"]
     assert error["what"] == f"timed out while waiting for job {QUESTION.job_id} to end"
     assert error["error"] != "StoreError"

@@ -10,14 +10,14 @@ from airflow.providers.standard.utils.openlineage import _inject_openlineage_par
 from rescale.airflow.forms.filled_form import (
     ALLOWED_MODULES,
     proof_of,
-    refuse_silent_copy,
     refuse_unapproved_drops,
+    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
     request_sentence,
-    stripped,
+    trimmed_values,
 )
-from rescale.airflow.forms.form import look_form, rescale_form
+from rescale.airflow.forms.form import plan_only_form, rescale_form
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import make_request, parse_uids
 from rescale.planning.request.result_files import Format
@@ -28,7 +28,7 @@ from support.filled_forms import PLACES, filled
 
 def test_name_given_twice_is_refused() -> None:
     with pytest.raises(RequestError, match="same name twice") as caught:
-        stripped(filled(**PLACES, operators={"visits": {"parallelism": 3}, " visits ": {"parallelism": 2}}))
+        trimmed_values(filled(**PLACES, operators={"visits": {"parallelism": 3}, " visits ": {"parallelism": 2}}))
     assert "' visits '" in str(caught.value.found)
 
 
@@ -60,19 +60,19 @@ def test_source_and_target_alone_make_a_request() -> None:
     ids=str,
 )
 def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(values: dict[str, Any], asked: bool) -> None:
-    params = stripped(filled(**PLACES, **values))
+    params = trimmed_values(filled(**PLACES, **values))
     if asked:
-        refuse_silent_copy(params)
+        refuse_unintended_copy(params)
     else:
         with pytest.raises(RequestError, match="the form asks for") as caught:
-            refuse_silent_copy(params)
+            refuse_unintended_copy(params)
         assert "Same shape: a self-contained copy" in str(caught.value.advice)
 
 
 def test_drops_without_an_approval_are_refused() -> None:
     refuse_unapproved_drops(filled(**PLACES), required=False)
     refuse_unapproved_drops(filled(**PLACES, drops=["visits"], require_approval=True), required=False)
-    looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in look_form()}
+    looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in plan_only_form()}
     refuse_unapproved_drops(looked, required=False)
     with pytest.raises(RequestError, match="without an approval") as caught:
         refuse_unapproved_drops(filled(**PLACES, drops=["visits"]), required=False)
@@ -88,7 +88,7 @@ def test_spaces_around_values_are_ignored() -> None:
     spaced = {"parallelism": " 6 ", "operators": {" visits ": {"parallelism": 3}}, "allowed_prefixes": [" /shared "]}
     places = {"source": " s3://bucket/save ", "target": " /mnt/rescaled"}
     assert request_of(filled(**places, **spaced)) == request_of(filled(**PLACES, **given))
-    assert stripped(filled(**PLACES, connection=" s3 "))["connection"] == "s3"
+    assert trimmed_values(filled(**PLACES, connection=" s3 "))["connection"] == "s3"
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,7 @@ def test_every_field_arrives_in_the_request() -> None:
         kafka_topics=["orders=orders-v2"],
         kafka_sources=["orders=orders-source"],
         state_drops=["visits:last:one"],
+        old_rows=["visits:first=30d"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -149,6 +150,7 @@ def test_every_field_arrives_in_the_request() -> None:
             renames=["visits=visitors", "a=b=c"],
             drops=["totals"],
             state_drops=["visits:last:one"],
+            old_rows=["visits:first=30d"],
             kafka_offsets="topic,partition,offset\norders,0,5",
             kafka_topics=["orders=orders-v2"],
             kafka_sources=["orders=orders-source"],
@@ -160,13 +162,14 @@ def test_proof_is_no_part_of_the_request() -> None:
     assert proof_of(filled(**PLACES)) is Proof.RECORDS
     assert proof_of(filled(**PLACES, proof="files")) is Proof.FILES
     assert request_of(filled(**PLACES, proof="files")) == request_of(filled(**PLACES))
-    assert "proof" not in look_form()
+    assert "proof" not in plan_only_form()
 
 
 @pytest.mark.parametrize(
-    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops"]
+    "emptied",
+    ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops", "old_rows"],
 )
-def test_emptied_field_asks_for_nothing(emptied: str) -> None:
+def test_cleared_field_is_no_part_of_the_request(emptied: str) -> None:
     assert request_of(filled(**PLACES, **{emptied: None})) == request_of(filled(**PLACES))
 
 
@@ -201,7 +204,7 @@ def test_fields_that_airflow_adds_to_a_run_are_accepted() -> None:
         filled(**PLACES), {"parentRunId": "0190", "parentJobName": "nightly.trigger", "parentJobNamespace": "airflow"}
     )
     assert added.keys() > rescale_form().keys()
-    refuse_unknown_fields(stripped(added), rescale_form())
+    refuse_unknown_fields(trimmed_values(added), rescale_form())
     with pytest.raises(RequestError) as caught:
         refuse_unknown_fields({**added, "paralelism": 6}, rescale_form())
     assert caught.value.found == "paralelism"

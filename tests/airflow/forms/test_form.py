@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
 
-from rescale.airflow.forms.form import Form, discard_form, look_form, rescale_form
+from rescale.airflow.forms.form import Form, discard_form, plan_only_form, rescale_form
 from rescale.airflow.forms.job_form import job_form
 from support.filled_forms import PLACES, filled
 from support.open_fields import OPEN_FIELDS
@@ -79,7 +79,7 @@ def test_first_fields_are_unfolded_and_folded_fields_are_optional() -> None:
 
 
 def test_only_fields_without_a_default_are_marked_as_required() -> None:
-    assert _required(look_form()) == {"source", "target"}
+    assert _required(plan_only_form()) == {"source", "target"}
     assert _required(discard_form()) == {"target"}
     assert _required(job_form()) == {"flink", "job", "target"}
 

@@ -12,7 +12,8 @@ import pytest
 import rescale
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.forms.form import rescale_form
-from rescale.airflow.forms.form_advice import SHAPES, in_form, word_for_form
+from rescale.airflow.forms.form_advice import SHAPES, form_wording, reword_for_form
+from rescale.options.option import Option
 from rescale.options.rows import OPTIONS
 from rescale.planning.prepare import prepare
 from rescale.storage.s3.s3_advice import SETTINGS
@@ -24,8 +25,8 @@ from support.snapshots import directory
 
 
 @pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
-def test_option_is_mentioned_by_the_title_of_its_field(row: object) -> None:
-    assert any(in_form(mention(option.name)) == f'"{option.field.title}"' for option in OPTIONS if option is row)
+def test_option_is_mentioned_by_the_title_of_its_field(row: Option) -> None:
+    assert form_wording(mention(row.name)) == f'"{row.field.title}"' != '""'
 
 
 def called(function: str) -> Iterator[str]:
@@ -43,13 +44,13 @@ def test_airflow_has_a_wording_for_every_command_and_setting() -> None:
     mentions = [Mention(About.COMMAND, name, "", f"rescale {name}") for name in commands]
     mentions += [Mention(About.SETTING, name, "", text) for name, text in SETTINGS.items()]
     for mentioned in mentions:
-        assert in_form(mentioned) != mentioned.text
+        assert form_wording(mentioned) != mentioned.text
 
 
 def test_error_is_worded_for_the_form() -> None:
     advice = Advice("ask for ", mention("max-parallelism", 256), "; or ", command("discard", "/x"))
     error = RequestError("it is wrong", option="--format", advice=advice)
-    word_for_form(error)
+    reword_for_form(error)
     assert error.option == '"Format of the result"'
     assert error.advice == 'ask for "Max parallelism" 256; or run "Discard what an unpublished run left" for /x'
 
@@ -57,21 +58,21 @@ def test_error_is_worded_for_the_form() -> None:
 def test_refused_value_names_its_field() -> None:
     with pytest.raises(RequestError) as caught:
         request_of(filled(**PLACES, renames=["a=b", "a=c"]))
-    word_for_form(caught.value)
+    reword_for_form(caught.value)
     assert caught.value.option == '"Operators to rename"'
 
 
 def test_shapes_of_single_operators_are_mentioned_as_lines_of_their_field() -> None:
     assert rescale_form()["operators"].schema["title"] == SHAPES
-    assert in_form(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
-    assert in_form(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
-    assert in_form(mention("max-parallelism", 64)) == '"Max parallelism" 64'
+    assert form_wording(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
+    assert form_wording(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
+    assert form_wording(mention("max-parallelism", 64)) == '"Max parallelism" 64'
 
 
 def test_advice_about_a_finished_operator_can_be_filled_in() -> None:
     with pytest.raises(UnsupportedError) as caught:
         plan_rescale(directory("2-partially-finished"), "/rescaled", ["5"])
-    word_for_form(caught.value)
+    reword_for_form(caught.value)
     shapes = re.findall(rf'"{SHAPES}" (\S+=[0-9/]+)', str(caught.value.advice))
     assert shapes
     values = {"source": directory("2-partially-finished"), "target": "/rescaled", "operators": shapes}

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+from rescale.airflow.job.followable import refuse_unfollowable_job
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink_rest.client import StateBackend
 from rescale.flink_rest.running_job import Job, Vertex
@@ -26,7 +26,7 @@ UNREADABLE = UnreadableCheckpoint("nobody can read it")
 def refuse(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint = UNREADABLE, **request: Any) -> None:
     flink = Mock(address="http://flink", state_backend=Mock(return_value=backend))
     asked = make_request("/source", "/target", ["3"], **{"max_parallelism": ["256"], **request})
-    refuse_what_cannot_be_followed(flink, JOB, asked, latest)
+    refuse_unfollowable_job(flink, JOB, asked, latest)
 
 
 def test_incremental_checkpoints_of_rocksdb_are_accepted() -> None:

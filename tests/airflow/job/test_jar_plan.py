@@ -63,19 +63,19 @@ def test_an_unknown_vertex_is_refused_if_state_without_uid_is_no_vertex(plans: d
     plans[4] = vertices_of(snapshot)
     plans[6] = {NEW: "sink"}
     with pytest.raises(
-        RequestError, match="at parallelism 6 the job has operators that its state does not know"
+        RequestError, match="at parallelism 6 the job has operators that are not in its state"
     ) as caught:
         refuse(snapshot, 6)
     assert str(caught.value.found).startswith("sink; state that may have no operator then: no uid")
 
 
-def test_an_unknown_vertex_is_no_harm_if_all_state_has_uids(plans: dict[int, Any]) -> None:
+def test_unknown_vertex_is_accepted_if_all_state_has_uids(plans: dict[int, Any]) -> None:
     plans[4] = vertices_of(WITH_UIDS)
     plans[6] = {NEW: "sink"}
     refuse(WITH_UIDS, 6)
 
 
-def test_an_unknown_vertex_is_no_harm_if_all_state_without_uid_stays_a_vertex(plans: dict[int, Any]) -> None:
+def test_unknown_vertex_is_accepted_if_all_state_without_uid_stays_a_vertex(plans: dict[int, Any]) -> None:
     snapshot = without_uids(WITH_UIDS)
     plans[4] = vertices_of(snapshot)
     plans[6] = {**vertices_of(snapshot), NEW: "sink"}

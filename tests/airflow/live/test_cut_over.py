@@ -12,7 +12,7 @@ import pytest
 from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver, WentBackError
-from rescale.airflow.live.parts import Parts
+from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
 from rescale.text.errors import SnapshotError
@@ -103,7 +103,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
     cutting.mark.checkpoint = 1
     monkeypatch.setattr(cutting, "_attempt", Mock(side_effect=SnapshotError("no space is left", advice=advice)))
     with pytest.raises(WentBackError, match="the job runs again as it was: no space is left") as caught:
-        cutting.complete(Parts())
+        cutting.complete(Stopwatch())
     said = caught.value.advice
     assert said is not None
     assert said.startswith("make room; then trigger another run" if advice else "trigger another run")

@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 
 from rescale.airflow.flink.last_checkpoint import REPEATED
 from rescale.airflow.live import cut_over_question
-from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, question_about
+from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, cut_over_question_text
 from rescale.airflow.settings import ApprovalRules, Settings
 from rescale.airflow.steps.earlier_tasks import FOLLOW
 from rescale.runstate.decisions import cut_over_decision
@@ -150,10 +150,10 @@ def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
 
 
 def test_question_shows_the_newest_figures() -> None:
-    text = question_about(ROUNDS)
+    text = cut_over_question_text(ROUNDS)
     assert "1,200 came, 1,100 left" in text
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text
     assert REPEATED in text
-    assert "nothing has to be moved" in question_about({"asks": True, "first_checkpoint": ""})
+    assert "nothing has to be moved" in cut_over_question_text({"asks": True, "first_checkpoint": ""})

@@ -1,4 +1,4 @@
-"""The report of a followed job says what goes with the cut-over."""
+"""The report of a followed job has the sentences about the cut-over."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     assert not watching.last_round_is_short(made(last, RoundKind.BASE))
 
 
-def test_cut_over_waits_for_its_time() -> None:
+def test_cut_over_waits_for_its_earliest_time() -> None:
     later, earlier = NOW + HOUR, NOW - HOUR
     assert watch(most_downtime=5, not_before=earlier).waits_for(ROUND) is None
     assert watch(most_downtime=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
@@ -97,7 +97,7 @@ def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.Monkey
     assert caught.value.found == "no round"
 
 
-def test_first_decision_counts(tmp_path: Any) -> None:
+def test_later_decision_does_not_replace_the_first(tmp_path: Any) -> None:
     target = str(tmp_path / "target")
     first = decide_cut_over(target, {"run": "a"}, "no", approved=False)
     assert decide_cut_over(target, {"run": "b"}, "yes", approved=True) == first

@@ -15,7 +15,7 @@ from support.snapshots import directory
 
 DAGS = Path(__file__).parent / "dags" / "groups.py"
 
-FOR_AN_APPROVAL = {"require_approval", "approval_minutes", "drops", "state_drops", "restarts"}
+FOR_AN_APPROVAL = {"require_approval", "approval_minutes", "drops", "state_drops", "old_rows", "restarts"}
 """Fields that the operator lacks, because its plan cannot be approved."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rescale.airflow.windows import window_tasks
-from rescale.airflow.windows.closing import Hours
+from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.window import OUTSIDE_HOURS
 from rescale.airflow.windows.window_tasks import opened_window
 
@@ -40,7 +40,7 @@ def opened(
 ) -> dict[str, Any]:
     """Return the output of the first task of a run that starts at once; the window opens and closes every day."""
     params = {"target": "/rescaled/{date}-{time}", OUTSIDE_HOURS: False, **form}
-    hours = Hours(
+    hours = WindowHours(
         f"{opens.minute} {opens.hour} * * *", time(closes.hour, closes.minute), begins_before, ZoneInfo("UTC")
     )
     run = SimpleNamespace(run_after=began, run_type=run_type)
@@ -92,6 +92,6 @@ def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it() -> N
 def test_window_that_never_opens_is_closed() -> None:
     form = {"target": "/rescaled/{date}", OUTSIDE_HOURS: False}
     run = SimpleNamespace(run_after=NOW, run_type="manual")
-    hours = Hours("0 0 31 2 *", time(6), timedelta(), ZoneInfo("UTC"))
+    hours = WindowHours("0 0 31 2 *", time(6), timedelta(), ZoneInfo("UTC"))
     with pytest.raises(AirflowSkipException, match="never been open"):
         opened_window("night", hours, form, run, None, NOW)

@@ -107,7 +107,7 @@ def test_impossible_record_length_is_refused_with_its_place(tmp_path: Path) -> N
 
 
 def test_cut_file_is_refused(source: Path) -> None:
-    """The plan refuses it."""
+    """The plan refuses a truncated file."""
     for file in keyed_files(source):
         data = file.read_bytes()
         for size in (0, 1, len(data) // 2, len(data) - 1):

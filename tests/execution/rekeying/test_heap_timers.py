@@ -11,7 +11,7 @@ import pytest
 
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
@@ -136,7 +136,7 @@ def test_every_timer_is_in_the_result(
     stay = wanted == "keep" and not states
     assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
     assert bool(operator.keyed) is not stay
-    assert validate_published(str(source), target, Loop()).verdict == "complete"
+    assert validate_published(str(source), target, InProcessTasks()).verdict == "complete"
 
 
 def test_raw_timers_stay_unchanged_if_key_groups_move_whole(source: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rescale.execution.rekeying import block_buffer, block_rows, key_order
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.key_order import in_key_order
-from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
+from rescale.execution.rekeying.sorted_blocks import SortedBlocks, collect_blocks
 from rescale.execution.writers import windows
 from rescale.execution.writers.protocol import WriteRange
 from rescale.execution.writers.rocksdb.rows_writer import rows_of_blocks
@@ -98,7 +98,7 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
         patch.object(block_buffer, "MEMORY", buffered),
         BlockBuffer() as buffer,
     ):
-        taken = take_in(data.draw(st.permutations(rows_of(batches))), buffer)
+        taken = collect_blocks(data.draw(st.permutations(rows_of(batches))), buffer)
         ordered = in_key_order(taken.of_range(WHOLE, STATES))
         check_lasts(ordered)
         for state, rows in expected.items():
@@ -107,7 +107,7 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
 
 @pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
 def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> None:
-    """The run goes on, and its next record precedes those of the other runs."""
+    """The run has further records, and the next one precedes the records of the other runs."""
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
     batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
@@ -116,11 +116,11 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
         patch.object(key_order, "WINDOW", window),
         BlockBuffer() as buffer,
     ):
-        ordered = in_key_order(take_in(rows_of(batches), buffer).of_range(WHOLE, STATES))
+        ordered = in_key_order(collect_blocks(rows_of(batches), buffer).of_range(WHOLE, STATES))
         keys = [key for key, _ in rows_as_written(ordered.of_state(0))]
     assert keys == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 
-def test_no_blocks_are_in_order() -> None:
+def test_empty_input_gives_no_blocks() -> None:
     with BlockBuffer() as buffer:
-        assert len(in_key_order(take_in([], buffer).of_range(WHOLE, STATES))) == 0
+        assert len(in_key_order(collect_blocks([], buffer).of_range(WHOLE, STATES))) == 0

@@ -15,7 +15,7 @@ import pytest
 from big_savepoint import write_savepoint
 from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
@@ -135,7 +135,7 @@ def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_pa
     plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     claim(plan)
     Path(calls.log).write_text("")
-    reshuffle_keyed_state(plan, Loop(3))
+    reshuffle_keyed_state(plan, InProcessTasks(3))
     groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}
     unread = dict(groups)
     for uri, start, length in reads(calls):

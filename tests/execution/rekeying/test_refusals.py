@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
@@ -269,14 +269,14 @@ def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, mo
     plan = planned(orders, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
-    again = validate_published(plan.source, plan.target, Loop())
+    again = validate_published(plan.source, plan.target, InProcessTasks())
     (records,) = [operator.records for operator in again.operators]
     assert (records.key_hash, records.compared) == ("objects-hash(id,town)", 200)
     with pytest.raises(IntegrityError, match="hash of a key"):
-        validate_published(plan.source, plan.target, Loop(), key_hash=["lombok(id,town)"])
+        validate_published(plan.source, plan.target, InProcessTasks(), key_hash=["lombok(id,town)"])
     Path(places_of(plan).certificate).unlink()
     with pytest.raises(UnsupportedError):
-        validate_published(plan.source, plan.target, Loop())
+        validate_published(plan.source, plan.target, InProcessTasks())
 
 
 def test_validation_does_not_call_a_function_that_only_the_certificate_names(
@@ -296,7 +296,7 @@ def test_validation_does_not_call_a_function_that_only_the_certificate_names(
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
     with pytest.raises(UnsupportedError) as raised:
-        validate_published(plan.source, plan.target, Loop())
+        validate_published(plan.source, plan.target, InProcessTasks())
     assert "--key-hash orders_hash:code" in (raised.value.advice or "")
-    again = validate_published(plan.source, plan.target, Loop(), key_hash=["orders_hash:code"])
+    again = validate_published(plan.source, plan.target, InProcessTasks(), key_hash=["orders_hash:code"])
     assert [operator.records.compared for operator in again.operators] == [200]

@@ -17,8 +17,7 @@ from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
 from support.results import take_back
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
-from support.s3 import S3Server
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, case_on, is_there
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
@@ -30,13 +29,7 @@ on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
 
 @pytest.fixture(params=["local", slow("s3")])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    work = tmp_path / "work"
-    work.mkdir()
-    if request.param == "local":
-        return Case(str(tmp_path / "home"), work, 1000, SHAPE)
-    server: S3Server = request.getfixturevalue("s3")
-    bucket = server.new_bucket("rekeying")
-    return Case(f"s3://{bucket}/home", work, 1 << 24, SHAPE)
+    return case_on(request.param, request, tmp_path, SHAPE)
 
 
 def assert_whole(target: str) -> None:

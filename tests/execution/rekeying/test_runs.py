@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
@@ -87,7 +87,7 @@ def test_spark_and_the_in_process_loop_write_the_same_bytes(maximum: str, large:
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    assert validate_published(large, plan.target, Loop()).verdict == "complete"
+    assert validate_published(large, plan.target, InProcessTasks()).verdict == "complete"
 
 
 @st.composite

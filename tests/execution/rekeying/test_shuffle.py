@@ -1,4 +1,4 @@
-"""A shuffle between those who read and those who write: what is lost is done again, what is wrong arrives as itself."""
+"""The shuffle between map and reduce tasks: lost tasks are repeated, and final errors arrive unchanged."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rescale.execution.rekeying import block_buffer, block_rows
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
-from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, take_in
+from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, collect_blocks
 from rescale.execution.writers.canonical import block_framing
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed
 from rescale.execution.writers.protocol import WriteRange
@@ -137,7 +137,7 @@ def test_key_groups_are_framed_whatever_the_order_of_rows(
     with small(row_size, window, memory):
         rows = [row for _, row in data.draw(st.permutations(rows_of(work)))]
         with BlockBuffer() as buffer:
-            blocks = take_in(rows, buffer)
+            blocks = collect_blocks(rows, buffer)
             for first, last in ranges_of(work):
                 mine = of_range(blocks, OPERATOR, first, last, work.states)
                 pieces = [bytes(piece) for piece in framed(mine)]
@@ -159,7 +159,7 @@ def test_blocks_of_different_operators_are_kept_apart() -> None:
         for _, row in write_rows(operator, 5, 0, *sorted_blocks(BlockSorter(300, states), batch), np.zeros(1, np.int64))
     ]
     with BlockBuffer() as buffer:
-        blocks = take_in(reversed(rows), buffer)
+        blocks = collect_blocks(reversed(rows), buffer)
         for operator, states, batch in ((0, 2, first), (1, 1, other)):
             mine = of_range(blocks, operator, 0, 299, states)
             written = b"".join(bytes(piece) for piece in framed(mine))
@@ -168,7 +168,7 @@ def test_blocks_of_different_operators_are_kept_apart() -> None:
 
 def test_no_rows_give_no_key_groups() -> None:
     with BlockBuffer() as buffer:
-        blocks = of_range(take_in([], buffer), 0, 0, 9, 3)
+        blocks = of_range(collect_blocks([], buffer), 0, 0, 9, 3)
         assert list(framed(blocks)) == []
         assert list(by_key_group(blocks)) == []
 
@@ -177,7 +177,7 @@ def test_framed_pieces_are_at_most_a_window_or_one_block() -> None:
     batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
     with small(1 << 16, 100, 1 << 16), BlockBuffer() as buffer:
         rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
-        blocks = of_range(take_in([row for _, row in rows], buffer), 0, 0, 127, 1)
+        blocks = of_range(collect_blocks([row for _, row in rows], buffer), 0, 0, 127, 1)
         pieces = [len(piece) for piece in framed(blocks)]
     large = len(write_group(2, [batch[2].record], 128))
     assert all(size <= 100 or size == large for size in pieces)

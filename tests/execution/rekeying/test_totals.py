@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.rekeying.totals import Receipt, add_up, packed
+from rescale.execution.rekeying.totals import Receipt, packed, sum_receipts
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.blocks import Moving, block, by_cell, regrouped
@@ -28,7 +28,7 @@ def receipt(operator: int, records: list[Moving]) -> bytes:
     return packed(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 
-add = partial(add_up, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
+add = partial(sum_receipts, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 4]), st.lists(moving, max_size=9)), max_size=6))

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
@@ -49,8 +49,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
         target = tmp_path_factory.mktemp("finished") / "target"
         with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
-            move(plan, Loop())
-            validate_coverage(plan, Loop())
+            move(plan, InProcessTasks())
+            validate_coverage(plan, InProcessTasks())
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
@@ -364,10 +364,10 @@ def test_states_in_another_order_are_found(name: str, maximum: str, result_of: R
 def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     """The hash rule of the keys is determined again."""
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
-    move(plan, Loop())
-    certificate = validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    certificate = validate_coverage(plan, InProcessTasks())
     publish(plan)
-    again = validate_published(plan.source, plan.target, Loop())
+    again = validate_published(plan.source, plan.target, InProcessTasks())
     assert again.operators == certificate.operators
     records = [operator.records for operator in certificate.operators if operator.records]
     assert len(records) == 4

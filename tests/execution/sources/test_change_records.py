@@ -10,9 +10,7 @@ import random
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -34,25 +32,31 @@ from rescale.rocksdb.assembly.continued_database import continued_manifest, plac
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
-from rescale.rocksdb.engine.table_writer import Rows, TableWriter
 from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
-from rescale.rocksdb.manifest.manifest import Manifest
-from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
-from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
-from rescale.rocksdb.stored_files import CURRENT
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
-from support.assembled import SMALL, STATES, Model, Part, apply, check, check_our_reading, go_on, random_steps
+from support.assembled import (
+    SMALL,
+    STATES,
+    Model,
+    Part,
+    apply,
+    check,
+    check_our_reading,
+    go_on,
+    random_steps,
+    within,
+)
 from support.databases import databases
 from support.flinks_rocksdb import FlinksRocksdb
+from support.layers import CREATED, Change, changes_between, lay_out, tables_of
 from support.slow import slow_but
 
 Side = ChangeSide[KeyedHeader | None]
 
-CREATED = 1_700_000_000
 ALL = KeyGroupRange(0, 127)
 ROUNDS = 4
 
@@ -70,14 +74,6 @@ def header_of(states: Sequence[str]) -> KeyedHeader:
     return replace(header, states=tuple(replace(header.states[0], name=state) for state in states))
 
 
-class Change(NamedTuple):
-    """A key, and its values before and after, or None where it has none."""
-
-    key: bytes
-    before: bytes | None
-    after: bytes | None
-
-
 class Checkpoints:
     """Checkpoints of one database; a file is the same in all checkpoints that list its name."""
 
@@ -87,7 +83,7 @@ class Checkpoints:
         self.files = SnapshotFiles(tuple(files))
         self._numbers = {uri: number for number, (uri, _) in enumerate(files)}
 
-    def side(self, checkpoint: int, other: int) -> Side:
+    def side(self, checkpoint: int, other: int, states: Sequence[str] = STATES) -> Side:
         here, there = (
             {file.name for file in self._paths[checkpoint_number].glob("*.sst")}
             for checkpoint_number in (checkpoint, other)
@@ -96,7 +92,7 @@ class Checkpoints:
             DatabaseFile(file.name, Extent(self._numbers[str(file)], 0, file.stat().st_size))
             for file in sorted(self._paths[checkpoint].iterdir())
         )
-        database = DatabasePlace[KeyedHeader | None](header_of(STATES), (ALL.first, ALL.last), files)
+        database = DatabasePlace[KeyedHeader | None](header_of(states), (ALL.first, ALL.last), files)
         return ChangeSide(database, tuple(here - there))
 
     def place(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
@@ -132,18 +128,6 @@ def copied(model: Model) -> Model:
     return {state: dict(rows) for state, rows in model.items()}
 
 
-def changed(before: Model, after: Model) -> dict[str, list[Change]]:
-    """Return the changes between two models, by state."""
-    return {
-        state: [
-            Change(key, before[state].get(key), after[state].get(key))
-            for key in sorted(before[state].keys() | after[state].keys())
-            if before[state].get(key) != after[state].get(key)
-        ]
-        for state in before
-    }
-
-
 def changes_by_state(reader: ChangeReader, states: Sequence[str]) -> dict[str, list[Change]]:
     changes: dict[str, list[Change]] = {state: [] for state in states}
     for some in reader.changes():
@@ -163,37 +147,6 @@ def rows_of(records: Records, prefix: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield (key with its key group, value) of each record."""
     for start, limit, end in zip(records.starts, records.limits, records.ends, strict=True):
         yield bytes(records.data[start - prefix : limit]), bytes(records.data[limit + 4 : end])
-
-
-def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple[NewTable, bytes]]:
-    """Return small tables, so that there are several. RocksDB's cache would mix up the blocks of files with the same
-    name.
-    """
-    data, places, kinds = bytearray(), [], []
-    for key, _, after in changes:
-        at = len(data)
-        data += key + (after or b"")
-        places.append((at, at + len(key), at + len(key), len(data)))
-        kinds.append(DELETION if after is None else VALUE)
-    columns = np.array(places, np.int64).reshape(-1, 4).T
-    rows = Rows(
-        np.frombuffer(bytes(data) or b"\0", np.uint8), *(column.copy() for column in columns), np.array(kinds, np.uint8)
-    )
-    writer = TableWriter(
-        lambda _: BytesIO(), name, created=CREATED, path="", state="", table_bytes=2000, sequence=sequence
-    )
-    written = [*writer.write(rows, np.arange(len(changes))), *writer.finish()]
-    return [
-        (NewTable(table.size, table.smallest, table.largest, table.kinds), table.file.getvalue()) for table in written
-    ]
-
-
-def lay_out(path: Path, manifest: Manifest, files: dict[str, bytes]) -> None:
-    path.mkdir()
-    for name in manifest.files:
-        (path / name).write_bytes(files[name])
-    (path / "MANIFEST-000004").write_bytes(write_manifest(manifest, ""))
-    (path / CURRENT).write_bytes(write_current("MANIFEST-000004"))
 
 
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(6)))
@@ -220,7 +173,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
     checkpoints = Checkpoints(paths)
     for last in range(1, ROUNDS + 1):
         reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last))
-        assert changes_by_state(reader, STATES) == changed(models[0], models[last])
+        assert changes_by_state(reader, STATES) == changes_between(models[0], models[last])
     rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
     tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
     manifest = manifest_of({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
@@ -229,7 +182,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
         for place_of in (checkpoints.place, checkpoints.place_without_compactions):
             reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number))
             changes = changes_by_state(reader, STATES)
-            assert changes == changed(models[number - 1], models[number])
+            assert changes == changes_between(models[number - 1], models[number])
         place = place_of_changes(manifest)
         assert place is not None
         tables = {state: tables_of(some, place.sequence, f"{number}-{state}") for state, some in changes.items()}
@@ -251,7 +204,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
 def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_found(
     library: FlinksRocksdb, tmp_path: Path, seed: int
 ) -> None:
-    """The job fell back to before the earlier one, and gave the same numbers to other files and other writes."""
+    """The job was restored from before the earlier checkpoint, and reused its file numbers and sequence numbers."""
     rng = random.Random(seed)
     common, earlier, later = (tmp_path / name for name in ("common", "earlier", "later"))
     model: Model = {state: {} for state in STATES}
@@ -283,11 +236,11 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
         "a history leads from the earlier checkpoint to the later"
     )
     reader = ChangeReader(128, checkpoints.files, change_place(*sides))
-    assert changes_by_state(reader, STATES) == changed(*models)
+    assert changes_by_state(reader, STATES) == changes_between(*models)
 
 
 def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
-    """They are found in the checkpoint in between; the rest of the database is not read."""
+    """The rows are found in the checkpoint in between; the rest of the database is not read."""
     state, rng = STATES[0], random.Random(5)
     paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
     steps = [
@@ -305,7 +258,7 @@ def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library:
     place = checkpoints.place_without_compactions(0, 2)
     assert len(place.passed) == 1
     assert place.size < checkpoints.place(0, 2).size / 10
-    expected = changed(models[0], models[2])
+    expected = changes_between(models[0], models[2])
     assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == expected
     without = ChangeReader(128, checkpoints.files, structs.replace(place, passed=()))
     assert changes_by_state(without, STATES) != expected
@@ -328,10 +281,51 @@ def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: Flinks
         (change_place(None, side), empty, model),
         (change_place(side, None), model, empty),
     ):
-        assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == changed(before, after)
+        assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == changes_between(before, after)
     half = KeyGroupRange(0, 63)
     rows = changes_by_state(ChangeReader(128, checkpoints.files, change_place(None, side, (0, 63))), STATES)
     assert {change.key[0] in half for some in rows.values() for change in some} == {True}
+
+
+def test_all_rows_of_a_state_that_has_begun_or_ended_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
+    paths, models = [tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"], []
+    rng, model = random.Random(8), Model({state: {} for state in STATES})
+    for number, path in enumerate(paths):
+        states = STATES[: number + 1]
+        steps = random_steps(rng, ALL, 128, 200, states)
+        apply(model, steps)
+        with library.opened(tmp_path / "job", states, "") as database:
+            database.write([*steps, ("checkpoint", path)])
+        models.append(copied(model))
+    checkpoints = Checkpoints(paths)
+    without, with_it = checkpoints.side(0, 1, STATES[:1]), checkpoints.side(1, 0)
+    assert models[1][STATES[1]]
+    for place, before, after in (
+        (change_place(without, with_it), *models),
+        (change_place(with_it, without), *models[::-1]),
+    ):
+        reader = ChangeReader(128, checkpoints.files, place)
+        assert changes_by_state(reader, STATES) == changes_between(before, after)
+
+
+def test_foreign_rows_that_a_compaction_drops_are_no_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
+    """After a scale-out, a directory still holds rows of key groups that another subtask has now."""
+    paths, models = [tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"], []
+    rng, model = random.Random(9), Model({state: {} for state in STATES})
+    foreign = [("delete_range", state, b"\x40", b"\x80") for state in STATES]
+    with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
+        for path, last in zip(paths, ([], foreign), strict=True):
+            steps = [*random_steps(rng, KeyGroupRange(0, 63) if last else ALL, 128, 400), *last]
+            apply(model, steps)
+            database.write([*steps, *(("compact", state) for state in STATES if last), ("checkpoint", path)])
+            models.append(copied(model))
+    checkpoints = Checkpoints(paths)
+    sides = checkpoints.side(0, 1), checkpoints.side(1, 0)
+    own = within(models[:1], KeyGroupRange(0, 63), 128), within(models[1:], KeyGroupRange(0, 63), 128)
+    reader = ChangeReader(128, checkpoints.files, change_place(*sides, (0, 63)))
+    assert changes_by_state(reader, STATES) == changes_between(*own)
+    with_foreign = ChangeReader(128, checkpoints.files, change_place(*sides))
+    assert changes_by_state(with_foreign, STATES) == changes_between(*models) != changes_between(*own)
 
 
 def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -391,7 +385,7 @@ def test_differences_of_sorted_rows_are_the_changes(
 ) -> None:
     sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
     changes = [change for some in differences(*sides) for change in changes_of(some, prefix=1)]
-    assert changes == changed({"": before}, {"": after})[""]
+    assert changes == changes_between({"": before}, {"": after})[""]
 
 
 def test_manifest_without_a_free_level_cannot_be_continued() -> None:

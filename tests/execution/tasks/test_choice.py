@@ -8,7 +8,7 @@ import pytest
 
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Weighed
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
 
@@ -23,9 +23,9 @@ class CountedStarts:
     def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self) -> Loop:
+    def __call__(self) -> InProcessTasks:
         self.times += 1
-        return Loop(40)
+        return InProcessTasks(40)
 
 
 def run(tasks: TasksOnDemand, units: Weighed[int]) -> list[int]:
@@ -73,13 +73,13 @@ def test_much_work_starts_one_spark_for_all_later_work(units: Weighed[int]) -> N
 def test_work_that_threads_can_do_starts_no_spark_with_a_local_master(cores: int | None, times: int) -> None:
     started = CountedStarts()
     tasks = TasksOnDemand(started, True, cores)
-    assert set(tasks.run(lambda unit: unit + 1, MUCH, Progress("test", 1, ByteAction.READ), threads_will_do=True)) == {
+    assert set(tasks.run(lambda unit: unit + 1, MUCH, Progress("test", 1, ByteAction.READ), threads_suffice=True)) == {
         6
     }
     assert started.times == times
     run(tasks, MUCH)
     assert started.times == 1
-    assert tasks._for(MUCH, threads_will_do=True).cores == 40, "it is there anyway"
+    assert tasks._for(MUCH, threads_suffice=True).cores == 40, "it is there anyway"
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,4]", 3)])
@@ -95,7 +95,7 @@ def test_little_work_with_a_local_master_needs_no_java(
 
 @pytest.mark.parametrize(("of_the_driver", "here"), [(True, True), (False, False)])
 @pytest.mark.parametrize("master", [None, "k8s://https://cluster", "local-cluster[2,1,1024]"])
-def test_little_work_on_a_cluster_runs_in_the_driver_only_if_it_is_of_the_driver(
+def test_little_work_on_a_cluster_runs_in_the_driver_only_if_allowed(
     master: str | None, of_the_driver: bool, here: bool
 ) -> None:
     with step_tasks("test", master, of_the_driver=of_the_driver) as tasks:

@@ -193,7 +193,7 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
 
 
 def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:
-    """Also if units are read, and rows arrive, in another order."""
+    """This holds even if units are read, and rows arrive, in another order."""
     source, target = tmp_path / "source", tmp_path / "target"
     write_savepoint(source, 4 * MIB, value_size=1000)
     plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"])

@@ -1,4 +1,4 @@
-"""Tasks in all forms: what they are asked for comes of it, wherever the work is done."""
+"""Tasks of all executors give the same results, wherever the work runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from rescale.execution.progress import ByteAction, Progress
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.text.errors import SnapshotError, StoreError
 from support.pipeline import shared_processes, shared_spark
@@ -21,7 +21,7 @@ from support.slow import slow
 
 in_all_forms = pytest.mark.parametrize(
     "make_tasks",
-    [lambda: Loop(order=Random(3)), shared_processes, shared_spark],
+    [lambda: InProcessTasks(order=Random(3)), shared_processes, shared_spark],
     ids=["loop", "processes", "spark"],
 )
 MakeTasks = Callable[[], Tasks]
@@ -41,7 +41,7 @@ def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.Captu
 
 
 @in_all_forms
-def test_nothing_to_do_is_nothing_to_tell(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
+def test_run_without_units_reports_no_progress(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
     assert make_tasks().run(lambda unit: unit, units(0), Progress("nothing", 0, ByteAction.READ)) == []
     assert "nothing" not in capfd.readouterr().err
 
@@ -116,12 +116,12 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
     assert sorted(map(int, sent.read_text().split())) == list(range(20))
 
 
-def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
-        shuffled = Loop().shuffle(
+        shuffled = InProcessTasks().shuffle(
             lambda _: lambda _: iter([(0, b"row")]), units(1), 1, Progress("send", 1, ByteAction.READ)
         )
         assert shuffled.read(0, list) == [b"row"]
@@ -130,7 +130,7 @@ def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert left == []
 
 
-def test_the_steps_know_nothing_of_spark() -> None:
+def test_steps_import_nothing_of_spark() -> None:
     asked = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
     answered = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert answered.stdout == "False\n"

@@ -18,7 +18,7 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.rekeying import block_buffer
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers import windows
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.timers.heap_timers import read_services
@@ -53,8 +53,8 @@ def test_result_is_equal_to_the_savepoint_that_flink_took(name: str, shape: tupl
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    assert diff_snapshots(twin, result, Loop()).equal
-    assert validate_published(plan.source, plan.target, Loop()).verdict == "complete"
+    assert diff_snapshots(twin, result, InProcessTasks()).equal
+    assert validate_published(plan.source, plan.target, InProcessTasks()).verdict == "complete"
     (operator,) = (operator for operator in result.operators if operator.raw_keyed)
     assert [database.subtask for database in operator.databases] == list(range(parallelism))
     ranges = [key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism)]
@@ -62,7 +62,7 @@ def test_result_is_equal_to_the_savepoint_that_flink_took(name: str, shape: tupl
 
 
 def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> None:
-    """Flink writes them so, and learns from them of services that have no timers."""
+    """Flink writes all key groups, and reads from them the services that have no timers."""
     plan = planned(FIXTURES[1], tmp_path / "target", 3, 1000)
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
@@ -75,7 +75,7 @@ def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == FIXTURES[1], FIXTURES))
 def test_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not depend on the order of tasks, their number, or the memory."""
+    """The bytes do not depend on the order of tasks, their number, or the memory."""
     plan = planned(name, tmp_path / "target", 3, 256)
     execute_without_spark(plan)
     first = files_of(plan)
@@ -106,8 +106,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
         target = tmp_path_factory.mktemp("finished") / "target"
         with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = planned(FIXTURES[1], target, 2, int(maximum))
-            move(plan, Loop())
-            validate_coverage(plan, Loop())
+            move(plan, InProcessTasks())
+            validate_coverage(plan, InProcessTasks())
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
@@ -187,13 +187,13 @@ def test_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[
 
 
 @pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
-def test_doubled_timers_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
-    """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
+def test_timers_stored_twice_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
+    """A full checkpoint of RocksDB before Flink 1.16 stores timers as keyed and as raw keyed state."""
     plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
-    assert diff_snapshots(open_snapshot(plan.source), result, Loop()).equal
-    assert validate_published(plan.source, plan.target, Loop()).verdict == "complete"
+    assert diff_snapshots(open_snapshot(plan.source), result, InProcessTasks()).equal
+    assert validate_published(plan.source, plan.target, InProcessTasks()).verdict == "complete"
     (operator,) = (operator for operator in result.operators if operator.raw_keyed)
     assert len(operator.databases) == len(operator.raw_timers) == shape[0]
     headers = [database.parsed for database in operator.databases]

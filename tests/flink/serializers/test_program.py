@@ -82,6 +82,12 @@ def test_program_has_fixed_length_and_hashability_of_its_type(data: bytes, lengt
     assert (program.fixed_length, program.hashable) == (length, hashable)
 
 
+def test_negative_number_of_bytes_for_null_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="NullableSerializer") as refused:
+        compile_program(parsed(Nullable(LONG_KEY, -3).snapshot))
+    assert refused.value.found == "-3"
+
+
 @pytest.mark.parametrize(
     ("data", "name"),
     [

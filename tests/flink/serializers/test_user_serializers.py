@@ -5,78 +5,57 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 
+from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.steps import reshuffle_keyed_state
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.execution.tasks.processes import process_tasks
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keys.java_strings import java_string_hash
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.registry import GROUP, registered, row_of
+from rescale.flink.serializers.registry import registered
 from rescale.flink.serializers.release_rules import Restores, reasons
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import UserSerializer
 from rescale.plan.plan import Plan, plan_from_json, plan_to_json
 from rescale.runstate.claim import claim
 from rescale.snapshot.reading.opening import open_snapshot
-from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
-from support.pipeline import plan_rescale, shared_spark
-from support.readme import DOCS
+from support.heap import LONG as HEAP_LONG
+from support.heap import Entry, HeapState, write_heap_group, write_heap_savepoint
+from support.java_values import JavaType
+from support.pipeline import execute, plan_rescale, shared_spark
+from support.registering import MONEY, VALUES, example, find, install, nothing_stays_registered
 from support.rekeyed import contents
+from support.slow import slow
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of, parsed, snapshot
 from support.written import write_savepoint
 
-MONEY = "com.example.MoneySerializer$MoneySnapshot"
+__all__ = ["nothing_stays_registered"]
+
 KEYS = [(cents, currency) for cents in (-1, 0, 7, 1 << 40) for currency in ("EUR", "USD", "JPY", "CHF", "SEK")]
 
 
-def example() -> tuple[str, str]:
-    """The module and the `pyproject.toml` of the example in the documentation."""
-    text = (DOCS / "how-to" / "serializers.md").read_text(encoding="utf-8")
-    module, project = (re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[0] for kind in ("python", "toml"))
-    return module, project
-
-
-def install(folder: Path, points: dict[str, str], code: str, name: str = "money", version: str = "1.0") -> None:
-    """Lay a distribution with a module and its entry points out as an installer does."""
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.py").write_text(code)
-    info = folder / f"{name}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [f"{point} = {value}" for point, value in points.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with the distribution of the example."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has installed the distribution of the example."""
+    sources, installed = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("installed")
     module, project = example()
-    document = tomllib.loads(project)["project"]
-    install(tmp_path / "installed", document["entry-points"][GROUP], module, document["name"], document["version"])
-    return tmp_path / "installed"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    registered.cache_clear()
-    yield
-    registered.cache_clear()
-    sys.modules.pop("money", None)
-
-
-def find(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.syspath_prepend(folder)
-    registered.cache_clear()
+    (sources / "money.py").write_text(module)
+    (sources / "pyproject.toml").write_text(project)
+    offline = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
+    pip = [sys.executable, "-m", "pip", "install", *offline, "--target", str(installed), str(sources)]
+    subprocess.run(pip, check=True)
+    return installed
 
 
 def money(cents: int, currency: str) -> bytes:
@@ -115,20 +94,114 @@ def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[
     return done.returncode, json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("master", [(), pytest.param(("--master", "local[2]"), marks=pytest.mark.slow)])
-def test_keys_of_a_registered_type_get_new_key_groups(
-    source: str, folder: Path, master: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, document = run(source, tmp_path / "target", folder, *master)
-    assert (code, document.get("what")) == (0, None)
-    find(folder, monkeypatch)
-    result = open_snapshot(str(tmp_path / "target"))
-    (operator,) = result.operators
+def check_key_groups(target: Path) -> None:
+    """Check that a published result has each key in its key group of 1000."""
+    (operator,) = (result := open_snapshot(str(target))).operators
     groups = {group: data for stream in operator.keyed for group, data in contents(result, stream) if data}
-    expected = {key_group_of_hash(code_of(*key), 1000) for key in KEYS}
-    assert set(groups) == expected
+    assert set(groups) == {key_group_of_hash(code_of(*key), 1000) for key in KEYS}
     for key in KEYS:
         assert money(*key) in groups[key_group_of_hash(code_of(*key), 1000)]
+
+
+def test_keys_of_a_registered_type_get_new_key_groups(
+    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, document = run(source, tmp_path / "target", folder)
+    assert (code, document.get("what")) == (0, None)
+    find(folder, monkeypatch)
+    check_key_groups(tmp_path / "target")
+
+
+def test_worker_processes_load_the_row(
+    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(source, tmp_path / "target", folder, monkeypatch)
+    with process_tasks(2) as workers:
+        execute(plan, workers)
+    check_key_groups(tmp_path / "target")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param("Sequence((Text(), Fixed(8, FixedHash.LONG)))", id="the fields swapped"),
+        pytest.param("Sequence((Fixed(4, FixedHash.INTEGER), Text()))", id="a field of half its size"),
+        pytest.param("Sequence((Fixed(8, FixedHash.DOUBLE), Text()))", id="the hash of another type"),
+    ],
+)
+def test_wrong_row_stops_the_run(source: str, values: str, tmp_path: Path) -> None:
+    wrong = example()[0].replace(VALUES, f"    values={values},")
+    assert wrong != example()[0]
+    install(tmp_path / "wrong", {"money": "money:MONEY"}, wrong)
+    code, document = run(source, tmp_path / "target", tmp_path / "wrong")
+    assert (code, document["error"], document["state"]) == (4, IntegrityError.__name__, "total")
+    assert not (tmp_path / "target" / "_metadata").exists()
+
+
+HASHED_BY_A_FUNCTION = """
+from rescale.flink.keys.java_strings import java_string_hash
+
+def code(key: bytes) -> int:
+    cents = int.from_bytes(key[:8], "big", signed=True)
+    return 31 * (cents ^ cents >> 32) + java_string_hash(key[9:].decode()) & 0xFFFFFFFF
+"""
+
+
+def test_function_hashes_keys_of_a_registered_type(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unhashed = example()[0].replace(VALUES, "    values=Sequence((Fixed(8), Text())),")
+    install(tmp_path / "installed", {"money": "money:MONEY"}, unhashed + HASHED_BY_A_FUNCTION)
+    assert run(source, tmp_path / "target", tmp_path / "installed")[0] == 3
+    code, document = run(source, tmp_path / "target", tmp_path / "installed", "--key-hash", "money:code")
+    assert (code, document.get("what")) == (0, None)
+    find(tmp_path / "installed", monkeypatch)
+    check_key_groups(tmp_path / "target")
+
+
+class Money(JavaType):
+    """The type of the example, as a value of heap state."""
+
+    snapshot = snapshot(MONEY)
+    values = st.nothing()
+
+    def write(self, value: tuple[int, str]) -> bytes:
+        return money(*value)
+
+
+@pytest.fixture
+def heap_source(tmp_path: Path) -> str:
+    """A savepoint in the heap's own format of a subtask with longs as keys and money as values."""
+    balance = HeapState("balance", HEAP_LONG, Money())
+    groups: dict[int, list[Entry]] = {group: [] for group in range(16)}
+    for number, value in enumerate(KEYS):
+        groups[key_group_of_hash(HEAP_LONG.code(number), 16)].append(Entry(0, number, value))
+    blocks = {
+        group: write_heap_group(group, HEAP_LONG, [balance], {0: entries}, [0], snappy=False)
+        for group, entries in groups.items()
+    }
+    return write_heap_savepoint(tmp_path / "source", [keyed_header(balance.info, key=HEAP_LONG.snapshot)], blocks, 16)
+
+
+@pytest.mark.parametrize("wanted", ["canonical", slow("keep"), slow("rocksdb")])
+def test_values_of_a_registered_type_are_delimited_in_the_format_of_the_heap(
+    heap_source: str, folder: Path, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find(folder, monkeypatch)
+    target = str(tmp_path / "target")
+    with process_tasks(2) as workers:
+        execute(plan_rescale(heap_source, target, ["3"], max_parallelism=["1000"], format=wanted), workers)
+    (operator,) = diff_snapshots(open_snapshot(heap_source), open_snapshot(target), InProcessTasks()).operators
+    assert [(state.state, state.equal, state.b.count) for state in operator.states] == [("balance", True, len(KEYS))]
+
+
+@pytest.mark.parametrize("values", ["Fixed(11)", slow("Sequence((Fixed(4), Text()))"), slow("Fixed(13)")])
+def test_wrong_size_of_a_value_stops_the_run(heap_source: str, values: str, tmp_path: Path) -> None:
+    install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(VALUES, f"    values={values},"))
+    code, document = run(heap_source, tmp_path / "target", tmp_path / "wrong")
+    assert (code, document["error"]) == (3, SnapshotError.__name__)
+    assert document["advice"] == f"if the snapshot is not damaged, correct the row for {MONEY} in money 1.0"
+    assert not (tmp_path / "target" / "_metadata").exists()
 
 
 def test_without_the_distribution_the_keys_are_unknown(source: str, tmp_path: Path) -> None:
@@ -195,22 +268,3 @@ def test_restore_of_a_registered_type_is_unknown(folder: Path, monkeypatch: pyte
     for line in RELEASE_LINES:
         (reason,) = reasons(SerializerSnapshot(MONEY, 3, b""), 1, line)
         assert reason.restores is Restores.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("points", "code"),
-    [
-        ({"money": "money:GONE"}, ""),
-        ({"money": "money:MONEY"}, "import nothing_of_that_name"),
-        ({"money": "money:MONEY"}, "MONEY = 7"),
-        ({"money": "money:MONEY"}, "from rescale.flink.serializers.rows.core import POJO as MONEY"),
-        ({"money": "money:MONEY", "again": "money:MONEY"}, None),
-    ],
-)
-def test_invalid_registration_is_refused(
-    points: dict[str, str], code: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path / "wrong", points, example()[0] if code is None else code)
-    find(tmp_path / "wrong", monkeypatch)
-    with pytest.raises(RequestError, match=r"money 1\.0"):
-        row_of(MONEY)

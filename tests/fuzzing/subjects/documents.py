@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from fuzzing.subject import Subject
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.flink.metadata.reader import read_metadata
 from rescale.plan.plan import Plan
@@ -44,7 +44,7 @@ def _runs() -> tuple[_Run, ...]:
     runs = []
     for name in _SOURCES:
         plan = plan_rescale(directory(name), f"{folder}/{name}", ["3"])
-        move(plan, Loop())
+        move(plan, InProcessTasks())
         metadata = Path(directory(name), "_metadata")
         handles = tuple(written for step in STEPS if (written := read_handles(plan, step)) is not None)
         source = read_metadata(metadata.read_bytes(), str(metadata))

@@ -66,14 +66,14 @@ def test_advice_asks_for_the_new_shape_of_the_other_operators() -> None:
     assert "let Flink itself change the parallelism" in advice
 
 
-def test_advice_does_not_send_to_flink_what_flink_cannot_do() -> None:
+def test_advice_names_a_rescale_by_flink_only_if_flink_can_do_it() -> None:
     error = refusal([operator("a", finished=(0,)), keyed("b")], Shape(3, 256), Shape(2, 256))
     assert error is not None
     assert "--max-parallelism 256" in str(error.advice)
     assert "Flink itself" not in str(error.advice)
 
 
-def test_selector_is_a_uid_only_if_the_id_follows_from_it() -> None:
+def test_operator_is_named_by_uid_only_if_the_uid_hashes_to_its_id() -> None:
     named = operator("counts")
     assert selector(named) == "counts"
     assert selector(replace(named, label="a label that is no uid")) == named.operator_id

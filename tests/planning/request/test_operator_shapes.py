@@ -97,7 +97,7 @@ def test_max_parallelism_below_the_stored_parallelism_is_refused_with_advice() -
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         maxima({}, for_all=2)
     assert (caught.value.operator, caught.value.found) == ("sink", "3")
-    assert "also ask for --parallelism, at most 2" in str(caught.value.advice)
+    assert "also request --parallelism, at most 2" in str(caught.value.advice)
 
 
 def test_max_parallelism_1_is_refused_for_operators_that_have_more() -> None:

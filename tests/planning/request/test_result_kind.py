@@ -12,7 +12,7 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.result_kind import (
     becomes_databases,
-    goes_by_record,
+    is_rewritten_by_record,
     joins_databases,
     keeps_heap_timers,
     stays_on_heap,
@@ -46,15 +46,17 @@ DIRECTORIES = operator("a", databases=(database(0, 2, 128, 100), database(1, 2, 
         (DIRECTORIES, CANONICAL, False, False),
     ],
 )
-def test_kind_of_the_result(kind: Operator, wanted: Format, *, databases: bool, heap: bool) -> None:
+def test_format_and_source_decide_between_directories_and_heap_streams(
+    kind: Operator, wanted: Format, *, databases: bool, heap: bool
+) -> None:
     assert becomes_databases(kind, wanted) is databases
     assert stays_on_heap(kind, wanted) is heap
 
 
 @pytest.mark.parametrize("kind", [DELIMITED, HEAP, DIRECTORIES])
-def test_another_maximum_moves_every_record(kind: Operator) -> None:
-    assert goes_by_record(kind, ANOTHER_MAXIMUM, KEEP)
-    assert not goes_by_record(kind, WIDER, KEEP)
+def test_another_max_parallelism_moves_every_record(kind: Operator) -> None:
+    assert is_rewritten_by_record(kind, ANOTHER_MAXIMUM, KEEP)
+    assert not is_rewritten_by_record(kind, WIDER, KEEP)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +71,18 @@ def test_another_maximum_moves_every_record(kind: Operator) -> None:
     ],
 )
 def test_records_are_written_anew_in_another_format(kind: Operator, wanted: Format, *, by_record: bool) -> None:
-    assert goes_by_record(kind, SAME, wanted) is by_record
+    assert is_rewritten_by_record(kind, SAME, wanted) is by_record
 
 
 def test_dropped_states_are_taken_out_record_by_record() -> None:
-    assert goes_by_record(replace(DELIMITED, dropped_states=("count",)), SAME, KEEP)
+    assert is_rewritten_by_record(replace(DELIMITED, dropped_states=("count",)), SAME, KEEP)
 
 
 def test_heap_streams_with_other_states_are_joined_by_record() -> None:
     different = streams(Framing.HEAP, header_of("count", "sum"), header_of("sum", "count"))
-    assert goes_by_record(different, Shape(1, 128), KEEP), "one subtask would get key groups of both"
-    assert not goes_by_record(different, SAME, KEEP), "each subtask gets the key groups of one"
-    assert not goes_by_record(streams(Framing.HEAP, header_of("a"), header_of("a")), Shape(1, 128), KEEP)
+    assert is_rewritten_by_record(different, Shape(1, 128), KEEP), "one subtask would get key groups of both"
+    assert not is_rewritten_by_record(different, SAME, KEEP), "each subtask gets the key groups of one"
+    assert not is_rewritten_by_record(streams(Framing.HEAP, header_of("a"), header_of("a")), Shape(1, 128), KEEP)
 
 
 def test_timers_on_the_heap_become_states_beside_canonical_streams() -> None:

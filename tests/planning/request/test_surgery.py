@@ -166,7 +166,7 @@ def test_drop_of_heap_timers_beside_rocksdb_is_refused_with_advice() -> None:
 
 def test_new_parallelism_for_a_dropped_operator_is_refused() -> None:
     request = make_request("/s", "/t", ["sink=3"], surgery=parse_surgery(drops=["sink"]))
-    with pytest.raises(RequestError, match="is dropped, but the request asks something else of it"):
+    with pytest.raises(RequestError, match="is dropped, but the request also changes it in another way"):
         request_after(operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
 
 

@@ -209,7 +209,7 @@ def test_unknown_serializers_move_as_long_as_the_headers_are_equal() -> None:
 
 def test_heap_streams_with_different_states_are_refused_with_advice() -> None:
     of = with_headers(Framing.HEAP, header("one", "two"), header("two", "one"))
-    with pytest.raises(UnsupportedError, match="does not tell where a state begins") as caught:
+    with pytest.raises(UnsupportedError, match="does not mark where a state begins") as caught:
         Planned(of, 3)
     assert "canonical savepoint" in str(caught.value.advice)
     assert "subtask 1" in str(caught.value.found)

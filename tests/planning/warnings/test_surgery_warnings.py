@@ -61,4 +61,4 @@ def test_dropped_keyed_state_rewrites_all_records(*, elements: int | None, rewri
     state = DroppedState(ID, "counts", "sum", "VALUE", elements, 100, 100)
     (sentence,) = said(Surgery(dropped_states=(state,)))
     assert sentence.startswith("counts: the state sum is dropped, as requested")
-    assert ("written anew" in sentence) is rewrites
+    assert ("rewritten" in sentence) is rewrites

@@ -69,7 +69,7 @@ def test_parallelism_1_beside_operators_with_max_parallelism_1_warns(
     name: str, parallelism: list[str], is_said: bool
 ) -> None:
     warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
-    assert ("Both then get max parallelism 1" in warnings) is is_said
+    assert ("Such a chain gets max parallelism 1" in warnings) is is_said
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.report.page import Page
 from rescale.report.pages.insights import insight_blocks, restores_table, sentences, shapes_table
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.snapshot.model import Snapshot
 from support.synthetic import database, header_of, keyed_stream, operator, own_stream, snapshot
 
@@ -79,7 +79,7 @@ def test_operators_left_out_of_the_evenness_table_are_counted() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     for number, said in ((10, False), (12, True)):
         taken = snapshot(*(operator(f"counts {i}", 4, keyed=streams) for i in range(number)))
-        text = text_of(Page(tuple(insight_blocks(snapshot_insight(taken)))))
+        text = render_text(Page(tuple(insight_blocks(snapshot_insight(taken)))))
         assert ("2 more operators: all in the JSON document" in text) is said
 
 

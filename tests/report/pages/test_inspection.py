@@ -15,7 +15,7 @@ from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, 
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
 from rescale.report.pages.inspection import inspection, inspection_page, inspection_text
-from rescale.report.renderers.markdown import markdown_of
+from rescale.report.renderers.markdown import render_markdown
 from rescale.snapshot.reading.opening import open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
@@ -254,7 +254,7 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     assert f"no: {state.reason.why} (FlinkKafkaConsumer): {label} topic-partition-offset-states" in text
     assert f"{state.reason.way}: {label}" in text
     assert f"--target TARGET --drop {label}\n" in text
-    assert "What Flink 2.3 would restore" in markdown_of(inspection_page(document))
+    assert "What Flink 2.3 would restore" in render_markdown(inspection_page(document))
 
 
 def test_older_flink_restores_nothing_of_a_newer_snapshot() -> None:

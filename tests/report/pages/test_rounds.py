@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.report.page import Page
 from rescale.report.pages.rounds import rounds_blocks, rounds_section
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.runstate.follower.rounds import Round, RoundKind
 
 BASE = Round(0, 3, RoundKind.BASE, 3, None, None, None, 1_000_000, 2_000_000, None, 0.0, 20.0, None)
@@ -13,7 +13,7 @@ JOINED = Round(2, 6, RoundKind.JOINED, 3, "no level", 2, 1, 10, 20, 5.0, 4.0, 4.
 
 
 def test_each_round_has_a_row() -> None:
-    lines = text_of(Page(tuple(rounds_blocks([BASE, FIRST, JOINED])))).splitlines()
+    lines = render_text(Page(tuple(rounds_blocks([BASE, FIRST, JOINED])))).splitlines()
     rows = [line.split() for line in lines if line[:1].isdigit() and "after" not in line]
     assert rows[0][:3] == ["0", "(base)", "3"]
     assert rows[1][:4] == ["1", "4", "1,200", "1,100"]
@@ -24,7 +24,7 @@ def test_each_round_has_a_row() -> None:
 
 def test_the_last_of_many_rounds_are_shown() -> None:
     many = [Round(**{**vars(FIRST), "number": number, "checkpoint": 100 + number}) for number in range(1, 60)]
-    text = text_of(Page(tuple(rounds_blocks(many))))
+    text = render_text(Page(tuple(rounds_blocks(many))))
     assert "59 rounds after the base" in text
     assert "159" in text
     assert "101" not in text

@@ -46,7 +46,7 @@ def test_caption_counts_the_bytes_that_change_their_subtask() -> None:
     assert "90 bytes of 100 bytes go to a subtask of another number" in key_group_map(operator(TWO, FOUR), MOST).caption
     assert "Every key group stays with its subtask" in key_group_map(operator(TWO, TWO), MOST).caption
     rehashed = key_group_map(operator(TWO, KeyedShape(2, 6)), MOST)
-    assert "Keys are hashed anew" in rehashed.caption
+    assert "Every key is hashed again" in rehashed.caption
     assert drawn(operator(TWO, KeyedShape(2, 6))).ribbons == ()
 
 

@@ -111,14 +111,14 @@ def _rotated(files: Mapping[str, Any]) -> dict[str, Any]:
     return {**files, **dict(zip(tables, [*pieces[1:], *pieces[:1]], strict=True))}
 
 
-def _with_file_of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
-    """Take the file of the same name from the directory of the last giver."""
-    files = dict(_files(self, assembled, givers))
-    others = {file.name: file.extent for file in givers[-1].files if file.name.endswith(".sst")}
+def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> dict[str, Any]:
+    """Take the file of the same name from the last of the old directories."""
+    files = dict(_files(self, assembled, old_holders))
+    others = {file.name: file.extent for file in old_holders[-1].files if file.name.endswith(".sst")}
     return files | {
         file.name: piece_of(others[file.source_name])
         for file in assembled.taken
-        if file.source < len(givers) - 1 and file.source_name in others
+        if file.source < len(old_holders) - 1 and file.source_name in others
     }
 
 
@@ -126,8 +126,10 @@ def _refer_to_other_files(self: Any, subtask: int, groups: Any, files: Any, head
     _add_files(self, subtask, groups, _rotated(files) if self._referring is not None else files, header)
 
 
-def _with_header_of_one_giver(self: Any, givers: Any, *rest: Any, **named: Any) -> Any:
-    return _plan_header(self, givers[-1:] if givers and isinstance(givers[0], Database) else givers, *rest, **named)
+def _with_header_of_one_giver(self: Any, old_holders: Any, *rest: Any, **named: Any) -> Any:
+    return _plan_header(
+        self, old_holders[-1:] if old_holders and isinstance(old_holders[0], Database) else old_holders, *rest, **named
+    )
 
 
 def _without_sorting(blocks: Any) -> Iterator[tuple[Any, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rescale.execution.rekeying import rekeying_run
-from rescale.execution.rekeying.totals import add_up
+from rescale.execution.rekeying.totals import sum_receipts
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers import new_handles
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
@@ -122,7 +122,7 @@ def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _without_a_receipt(receipts: Any, shapes: Any) -> Any:
-    return add_up(list(receipts)[1:], shapes)
+    return sum_receipts(list(receipts)[1:], shapes)
 
 
 def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
@@ -210,7 +210,7 @@ BUGS = [
     Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
     Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),
     Bug("rehash: without murmur, everywhere", function(key_groups_of_hashes, _raw_hash)),
-    Bug("rehash: what a task read is forgotten", method(rekeying_run, "add_up", _without_a_receipt)),
+    Bug("rehash: what a task read is forgotten", method(rekeying_run, "sum_receipts", _without_a_receipt)),
     Bug("rehash: the last write range is forgotten", function(plan_write_ranges, _without_last)),
     Bug("handle: offsets one byte late", _handle(_with_late_offsets)),
     Bug("handle: key groups one late", _handle(lambda h: replace(h, first_key_group=h.first_key_group + 1))),

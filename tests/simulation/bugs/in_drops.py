@@ -93,7 +93,7 @@ BUGS = [
         method(
             HeaderPlanner,
             "plan",
-            lambda self, givers, timers=(), _=(), **how: _plan_header(self, givers, timers, **how),
+            lambda self, old_holders, timers=(), _=(), **how: _plan_header(self, old_holders, timers, **how),
         ),
     ),
     Bug("drop: the certificate counts nothing", function(record_proof, after(record_proof, _without_note))),

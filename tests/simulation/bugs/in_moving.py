@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rescale.execution.tasks.in_process import Loop, LoopShuffle
+from rescale.execution.tasks.in_process import InProcessShuffle, InProcessTasks
 from rescale.execution.writers import planned_streams
 from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.parts_layout import stream_parts
@@ -23,7 +23,7 @@ from simulation.bugs.planting import Bug, after, function, method
 _close, _put_part = StreamSink.close, StreamSink._put_part
 _units, _part, _whole = planned_streams._units, UnitWriter._part, UnitWriter._whole
 _call = UnitWriter.__call__
-_run, _rows = Loop.run, LoopShuffle._of
+_run, _rows = InProcessTasks.run, InProcessShuffle._of
 _taken = RangeParts._taken
 
 
@@ -72,11 +72,11 @@ def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> 
 _completed = planned_streams._completed
 
 
-def _without_one_unit(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
+def _without_one_unit(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
     return _run(self, work, units[:-1] if len(units) > 2 else units, progress)
 
 
-def _with_one_failed_unit(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
+def _with_one_failed_unit(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
     """Ignore the error of one task, whose results are missing then."""
 
     def given_up(unit: Any) -> Any:
@@ -93,11 +93,11 @@ def _inline_cut(self: UnitWriter, *arguments: Any) -> Any:
     return result._replace(data=result.data[:-1]) if result.data else result
 
 
-def _with_rows_twice(self: LoopShuffle, partition: int) -> Any:
+def _with_rows_twice(self: InProcessShuffle, partition: int) -> Any:
     return list(_rows(self, partition)) * 2
 
 
-def _without_a_row(self: LoopShuffle, partition: int) -> Any:
+def _without_a_row(self: InProcessShuffle, partition: int) -> Any:
     return list(_rows(self, partition))[1:]
 
 
@@ -120,11 +120,11 @@ BUGS = [
     Bug("parts: what is staged is not joined", method(canonical_writer, "merged", lambda plan, merge: (merge, ""))),
     Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
     Bug("parts: a range gives one byte less", method(RangeParts, "_taken", lambda self, size: _taken(self, size)[1:])),
-    Bug("tasks: the last unit is forgotten", method(Loop, "run", _without_one_unit)),
-    Bug("tasks: an error is nothing", method(Loop, "run", _with_one_failed_unit)),
+    Bug("tasks: the last unit is forgotten", method(InProcessTasks, "run", _without_one_unit)),
+    Bug("tasks: an error is nothing", method(InProcessTasks, "run", _with_one_failed_unit)),
     Bug("inline: the last byte is lost", method(UnitWriter, "_whole", _inline_cut)),
-    Bug("shuffle: rows arrive twice", method(LoopShuffle, "_of", _with_rows_twice)),
-    Bug("shuffle: a row is lost", method(LoopShuffle, "_of", _without_a_row)),
+    Bug("shuffle: rows arrive twice", method(InProcessShuffle, "_of", _with_rows_twice)),
+    Bug("shuffle: a row is lost", method(InProcessShuffle, "_of", _without_a_row)),
     Bug("copy: only the first chunk", function(piece_chunks, _chunks_once)),
     Bug("copy: lengths of key groups backwards", method(CopyingWriter, "write", _lengths_backwards)),
 ]

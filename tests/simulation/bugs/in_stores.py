@@ -10,8 +10,8 @@ from typing import Any
 
 from rescale.execution.compare.validation import validation
 from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
-from rescale.execution.compare.validation.store_checksums import proven_by_sums
-from rescale.execution.compare.validation.validation import SnapshotPair, compared
+from rescale.execution.compare.validation.store_checksums import prove_by_checksums
+from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.plan.proof import Proof
 from rescale.storage.contract import Entry, Pin
@@ -105,14 +105,14 @@ def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: 
 def _whatever_is_asked(
     source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS, by_changes: Any = ()
 ) -> SnapshotPair:
-    return compared(source, result, key_hashes, Proof.FILES, by_changes)
+    return compare_snapshots(source, result, key_hashes, Proof.FILES, by_changes)
 
 
 def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
     """Leave out more reads than the store's checksums prove."""
 
     def changed(source: Any, result: Any, checks: Any) -> Any:
-        sums = proven_by_sums(source, result, checks)
+        sums = prove_by_checksums(source, result, checks)
         units = [(weight, check) for weight, check in sums.checks.units if not leaves_out(check)]
         left = replace(sums.checks, units=units, small=[] if small else sums.checks.small)
         return sums._replace(checks=left)
@@ -125,7 +125,7 @@ def _is_split_check(check: Any) -> bool:
 
 
 def _half_told(source: Any, result: Any, checks: Any) -> Any:
-    sums = proven_by_sums(source, result, checks)
+    sums = prove_by_checksums(source, result, checks)
     return sums._replace(tallies=[tally._replace(size=tally.size // 2) for tally in sums.tallies])
 
 
@@ -137,19 +137,19 @@ BUGS = [
     Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_unless_marked)),
     Bug("versions: a listing has what is hidden", method(S3Store, "list", _list_all)),
     Bug("versions: a read takes the oldest of a document", method(PinnedObjects, "_get", _get_first_seen_version)),
-    Bug("sums: whoever asks for all records gets them", function(compared, _whatever_is_asked)),
+    Bug("sums: whoever asks for all records gets them", function(compare_snapshots, _whatever_is_asked)),
     Bug(
         "sums: elements are believed, too",
-        method(validation, "proven_by_sums", _believed(_is_split_check)),
+        method(validation, "prove_by_checksums", _believed(_is_split_check)),
     ),
     Bug(
         "sums: what the store does not say is believed",
-        method(validation, "proven_by_sums", _believed(lambda check: isinstance(check, GroupCheck | FileCheck))),
+        method(validation, "prove_by_checksums", _believed(lambda check: isinstance(check, GroupCheck | FileCheck))),
     ),
     Bug(
         "sums: small files are believed, too",
-        method(validation, "proven_by_sums", _believed(lambda check: isinstance(check, FileCheck), small=True)),
+        method(validation, "prove_by_checksums", _believed(lambda check: isinstance(check, FileCheck), small=True)),
         native=True,
     ),
-    Bug("sums: the certificate tells half of it", method(validation, "proven_by_sums", _half_told)),
+    Bug("sums: the certificate tells half of it", method(validation, "prove_by_checksums", _half_told)),
 ]

@@ -13,7 +13,7 @@ from rescale.execution.compare.validation import check_units, coverage, validati
 from rescale.execution.compare.validation.compare import Comparer
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders
 from rescale.execution.compare.validation.record_compare import RecordComparer
-from rescale.execution.compare.validation.validation import SnapshotPair, compared, validate_result
+from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots, validate_result
 from rescale.execution.sources import byte_digests
 from rescale.runstate.certified_files import CertifiedFile, certified_files
 from rescale.snapshot.reading.opening import open_candidate
@@ -58,11 +58,6 @@ def _half_the_groups(*arguments: Any) -> Any:
     return _pairs(*arguments)[::2]
 
 
-def _digest_of_beginning(chunks: Any, seed: int = 0) -> int:
-    """Digest the first bytes only."""
-    return byte_digests.digest([bytes(next(iter(chunks), b""))[:4]], seed)
-
-
 def _digests_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
     data, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
     return byte_digests.digest([data[:8]]), byte_digests.digest([two[:8]])
@@ -74,16 +69,16 @@ def _open_present_source(plan: Any) -> Any:
 
 def _always_comparable(source: Any, result: Any, *rest: Any) -> Any:
     try:
-        return compared(source, result, *rest)
+        return compare_snapshots(source, result, *rest)
     except IntegrityError:
-        return replace(compared(source, source, *rest), result=result)
+        return replace(compare_snapshots(source, source, *rest), result=result)
 
 
 def _always_valid(pair: SnapshotPair, tasks: Any) -> Any:
     try:
         return validate_result(pair, tasks)
     except IntegrityError:
-        return validate_result(compared(pair.source, pair.source, pair.key_hashes), tasks)
+        return validate_result(compare_snapshots(pair.source, pair.source, pair.key_hashes), tasks)
 
 
 def _certified_as_seen(target: str, seen: Any) -> Any:
@@ -103,7 +98,7 @@ def _half_the_files(target: str, seen: Any) -> Any:
 BUGS = [
     Bug(
         "validation: everything is found equal",
-        both(function(compared, _always_comparable), function(validate_result, _always_valid)),
+        both(function(compare_snapshots, _always_comparable), function(validate_result, _always_valid)),
     ),
     Bug("validation: nothing is listed to be compared", method(validation, "list_checks", _nothing_listed)),
     Bug("validation: one unit is skipped", method(validation, "list_checks", _all_but_one)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,6 @@ from support.tables import Reads, snapshot_of
 
 HEADER = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
 PLAIN = f"{MERGE};compression=kNoCompression;block_based_table_factory={{format_version=5;block_size=512}}"
-ROW = 8 + 1 + 100
-"""Bytes of a row without its key group."""
 
 
 def fill(writer: Writer, rows: Callable[[int], int], prefix: int = 1, groups: range = range(128)) -> None:
@@ -111,6 +110,9 @@ def test_measuring_many_files_reads_little(tmp_path: Path, monkeypatch: pytest.M
     assert len(reads.lengths) <= 2 * 32
     assert sum(reads.lengths) < whole / 4
     assert measured(snapshot) == first
+    reads.lengths.clear()
+    with_key_group_sizes(replace(snapshot, operators=snapshot.operators * 10))
+    assert len(reads.lengths) <= 2 * 32
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-3to2"])

@@ -13,7 +13,7 @@ import pytest
 from rescale.flink.kafka.position import StartAt, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.planning.planner import make_plan
-from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.kafka_offsets import KafkaRequest, parse_offsets
 from rescale.planning.request.request import make_request
 from rescale.report.documents import Inspection, KafkaPartition, PlanDocument
@@ -282,7 +282,7 @@ def test_hybrid_source_that_does_not_read_kafka_yet_has_no_kafka_offsets(
 def test_request_for_offsets_that_are_not_read_is_refused(coordinator: bytes, kind: str) -> None:
     request = KafkaRequest(offsets=parse_offsets("topic,partition,offset\norders,0,5"))
     with pytest.raises(RequestError) as caught:
-        with_kafka(NO_SURGERY, source([[]], coordinator), request)
+        add_kafka_changes(NO_SURGERY, source([[]], coordinator), request)
     assert f"the offsets of orders ({kind}) are not read" in (caught.value.advice or "")
 
 

@@ -367,7 +367,7 @@ def test_missing_credentials_are_a_request_error(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("AWS_ENDPOINT_URL", "nonsense"), ("AWS_PROFILE", "none"), ("AWS_REQUEST_CHECKSUM_CALCULATION", "nonsense")],
+    [("AWS_ENDPOINT_URL", "nonsense"), ("AWS_REQUEST_CHECKSUM_CALCULATION", "nonsense")],
 )
 def test_settings_that_boto3_refuses_are_request_errors(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
@@ -376,6 +376,16 @@ def test_settings_that_boto3_refuses_are_request_errors(
     error = _error_of(S3Store)
     assert type(error) is RequestError
     assert "AWS_ENDPOINT_URL" in (error.advice or "")
+
+
+def test_unknown_profile_is_refused_with_the_files_of_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/no/config")
+    error = _error_of(S3Store)
+    assert type(error) is RequestError
+    assert error.what == "there is no AWS profile 'nobody'"
+    assert (error.path or "").startswith("/no/config and ")
+    assert "AWS_CONFIG_FILE" in str(error.advice)
 
 
 def _error_of(call: Callable[[], object]) -> RescaleError:

@@ -152,13 +152,24 @@ def test_reads_accept_bodies_in_chunks(server: ScriptedServer) -> None:
 
 
 def test_read_accepts_a_body_in_chunks_between_other_answers(server: ScriptedServer) -> None:
-    """Reads with a body in chunks go through boto3, before or after a busy server."""
+    """The next answer comes over the same connection, or over a new one."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     server.answers = [Answer(503, b"4\r\nbusy\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
     server.requests.clear()
     assert S3Store().read(_URI, 0, 4) == b"1234"
     assert len(server.requests) == 2
+
+
+def test_reads_go_through_a_proxy(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.port}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store.example:9000")
+    server.answers = [Answer(503), Answer(206, b"1234")]
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    assert server.paths == ["http://store.example:9000/bucket/key"] * 2
+    assert {headers["Host"] for headers in server.headers} == {"store.example:9000"}
 
 
 def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:

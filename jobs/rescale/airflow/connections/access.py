@@ -38,7 +38,7 @@ _OWN_ACCESS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 )
-"""Variables by which the worker itself gets keys; boto3 would prefer them to those of the connection."""
+"""Variables with the worker's own keys, which boto3 would prefer to the connection's keys."""
 
 _FIELDS_OF_HOOK = {
     *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "session_kwargs"),
@@ -89,13 +89,59 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
             os.environ.update(before)
 
 
+@contextmanager
+def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
+    """Give this process and its children the access that a form names: to the target's store, and to the source's.
+
+    A form without a connection of the source has one access to both. If the stores are two, a task works with the
+    target's until it declares its targets (`use_targets`); with `reads_source`, with the source's. Raises as
+    `storage_access`.
+    """
+    from rescale.storage.sides import has_sides
+
+    before, source = dict(os.environ), form.get("source_connection")
+    with ExitStack() as stack:
+        own = {} if source is None else _own_variables(source, stack)
+        stack.enter_context(storage_access(form.get("connection")))
+        if not own and not has_sides():
+            yield
+            return
+        try:
+            _use_sides(own, reads_source=reads_source)
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
+    from rescale.storage.sides import Side, declare_targets, set_own
+    from rescale.storage.store import forget_stores
+
+    if own:
+        set_own(Side.SOURCE, own)
+        forget_stores()
+    if reads_source:
+        declare_targets([])
+
+
+def _own_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
+    """Return the variables of a connection that is for one side alone."""
+    _refuse_where_steps_run_elsewhere(connection_id)
+    variables = _variables(connection_id, stack)
+    for name in variables:
+        if not name.startswith("AWS_"):
+            raise _unsupported(connection_id, "config_kwargs.proxies", "one proxy for both stores", name)
+    return {"AWS_CA_BUNDLE": os.environ.get("AWS_CA_BUNDLE", ""), **variables}
+
+
 def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
     """Raise `RequestError` if pods or a Spark cluster access the state: only this machine can be served keys."""
     if DRIVER_POD in os.environ:
         raise RequestError(
             f"steps run in pods, which cannot use the connection {connection_id!r}",
-            advice="leave the field empty, and give workers and pods the same access: a Secret that the chart's value "
-            "s3.secret names, or service accounts with a role (workload identity)",
+            advice="leave the field empty, and give workers and pods the same access: Secrets that the chart's values "
+            "s3.secret and s3.source.secret name, or service accounts with a role (workload identity)",
         )
     if (spark := platform_spark()).is_cluster:
         raise RequestError(
@@ -140,7 +186,7 @@ def _unusable(connection_id: str, error: Exception) -> RequestError:
 
 
 def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return the variables of a connection. Raises `RequestError` for what is missing or has no variable."""
+    """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
     from rescale.airflow.connections.credentials import serve_credentials
@@ -213,7 +259,7 @@ def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any
 def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
     """Return encryption and billing settings as variables.
 
-    They have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
+    The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
     """
     from rescale.storage.s3.object_settings import VARIABLES
 

@@ -8,7 +8,7 @@ CANCELS = "cancels"
 """Key in the task's state, and of its XCom; the value is the id of the job."""
 
 CANCELS_AFTER = "cancels_after"
-"""Key likewise; the value is the number of a checkpoint that the job had completed before."""
+"""Key in the same places; the value is the number of a checkpoint that the job had completed before the cancel."""
 
 
 class CancelMark(NamedTuple):

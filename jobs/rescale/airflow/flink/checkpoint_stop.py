@@ -15,11 +15,11 @@ from rescale.airflow.flink.final_checkpoint import (
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.text.errors import RescaleError
 
 
-def stop_at_checkpoint(before: JobBefore, mark: CancelMark) -> Answer:
+def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
     """Cancel the job right after a checkpoint, and return its last completed checkpoint.
 
     `mark` tells later tries that the job was cancelled.
@@ -48,7 +48,7 @@ def stop_at_checkpoint(before: JobBefore, mark: CancelMark) -> Answer:
     return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
 
 
-def restart_of(before: JobBefore, known: int | None) -> str | None:
+def restart_of(before: JobToRestart, known: int | None) -> str | None:
     """Return the checkpoint from which a job that this run has cancelled is started again; None while it runs.
 
     `known` is the number of a checkpoint that the job had completed. Raises `RequestError` if it is uncertain which

@@ -36,7 +36,7 @@ _OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
 log = logging.getLogger(__name__)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DeploymentSpec(msgspec.Struct, frozen=True):
     """Fields of the specification that a rescale sets; None for an absent field.
 
     With `no_claim` the options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
@@ -55,7 +55,7 @@ class Deployment(msgspec.Struct, frozen=True):
     what the autoscaler remembers.
     """
 
-    fields: Wanted
+    fields: DeploymentSpec
     suspended: bool
     nonce: int | None
     reconciled: int | None
@@ -126,7 +126,7 @@ def read_deployment(where: PatchDeployment) -> Deployment:
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
-        Wanted(job.initial_savepoint_path, job.parallelism, _max_parallelism(where, spec), _never_claims(spec)),
+        DeploymentSpec(job.initial_savepoint_path, job.parallelism, _max_parallelism(where, spec), _never_claims(spec)),
         job.state == "suspended",
         job.savepoint_redeploy_nonce,
         _reconciled_nonce(status),
@@ -140,7 +140,7 @@ def read_deployment(where: PatchDeployment) -> Deployment:
 
 
 def check_patch(where: PatchDeployment) -> None:
-    """Raise `RequestError` if the resource may not be patched, or fixes vertices. Changes nothing (a dry run)."""
+    """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
     resource = _patch(where, {}, dry_run="All")
     if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
         raise RequestError(
@@ -158,7 +158,7 @@ def check_patch(where: PatchDeployment) -> None:
         )
 
 
-def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
+def redeploy(where: PatchDeployment, wanted: DeploymentSpec) -> int:
     """Patch the resource to the wanted fields, unless it has them; return its nonce."""
     current = read_deployment(where)
     enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))

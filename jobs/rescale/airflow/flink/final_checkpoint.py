@@ -1,14 +1,15 @@
-"""The checkpoint from which an ended job goes on: the last one that Flink calls completed.
+"""The checkpoint from which an ended job is restarted: the last one that Flink reports as completed.
 
-Flink writes `_metadata` before a checkpoint is completed. A newer `_metadata` may be of a checkpoint that was given up
-when the job ended, together with the Kafka transactions in it: a job that went on from it would lose their records. A
-job that went on from an older one would repeat what was committed. So Flink's word and the job's directory must agree.
+Flink writes `_metadata` before it completes a checkpoint. So the newest `_metadata` may belong to a checkpoint that
+Flink aborted when the job ended, together with its Kafka transactions: a restart from it would lose their records. A
+restart from an older checkpoint would repeat committed records. So Flink's REST API and the job's directory must name
+the same checkpoint.
 
-Flink keeps its answers about checkpoints for some seconds (`CheckpointStatsCache`). So an answer proves that a
-checkpoint is completed, but only one that is young enough proves that another one is not. After a failover of the
-JobManager there may be no completed checkpoint yet: then the job goes on from the one that was restored. A JobManager
-that was lost without high availability knows nothing: then the last checkpoint that was completed before the cancel
-counts, if it is the newest.
+Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that a
+checkpoint is completed, but only an answer from after the job's end proves that a later one is not. After a failover of
+the JobManager there may be no completed checkpoint yet: then the restored one counts. A JobManager that was lost
+without high availability knows none: then the last checkpoint that was completed before the cancel counts, if it is
+the newest in the directory.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from rescale.text.errors import RequestError
 
 _POLL_SECONDS = 0.1
 _MARGIN_SECONDS = 0.2
-"""Time from an answer of Flink's to its arrival here."""
+"""Longest time that an answer of Flink's takes to arrive here."""
 
 
 class _Numbers(NamedTuple):
-    """Numbers of the newest checkpoint in the job's directory, and of the one that Flink calls the last completed.
+    """Numbers of the `newest` checkpoint in the job's directory, and of the last one that Flink reports as `completed`.
 
-    Either is None if there is none. If Flink no longer `knows` the job, the second is that of a completed one, but
-    there may have been later ones.
+    Either is None if there is none. If Flink no longer `knows` the job, `completed` is from before the cancel, and
+    later checkpoints may have been completed.
     """
 
     newest: int | None
@@ -44,10 +45,10 @@ class _Numbers(NamedTuple):
 
 
 def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
-    """Return the checkpoint that an ended job goes on from; `known` was completed when the job was cancelled.
+    """Return the checkpoint from which an ended job is rescaled; `known` was completed when the job was cancelled.
 
-    Raises `RequestError` if the newest one in the directory `checkpoints` is not the one that Flink calls completed, or
-    if somebody else has stopped the job with a savepoint.
+    Raises `RequestError` if the newest one in the directory `checkpoints` is not the last one that Flink reports as
+    completed, or if somebody else has stopped the job with a savepoint.
     """
     numbers = _ask(flink, job_id, checkpoints, known)
     if not numbers.agree:
@@ -55,16 +56,16 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
             "the newest checkpoint in the job's directory is not the one that Flink completed last",
             path=checkpoints,
             operator=job_id,
-            expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
+            expected=f"checkpoint {_named(numbers.completed)}, the last one that Flink reports as completed",
             found=f"checkpoint {_named(numbers.newest)}",
-            advice="a newer one may have been given up together with the transactions in it, and an older one repeats "
-            "what was committed",
+            advice="use neither: a newer one may have been aborted together with its transactions, and an older one "
+            "repeats committed records",
         )
     return checkpoint_directory(checkpoints, numbers.newest or 0)
 
 
 def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
-    """Return the checkpoint from which an ended job is started again: the last one that Flink calls completed.
+    """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
     Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
     newer one than `known`; or if somebody else has stopped the job with a savepoint.
@@ -92,10 +93,10 @@ def _directory_of_completed(checkpoints: str, job_id: str, numbers: _Numbers) ->
 
 def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError:
     return RequestError(
-        "it is uncertain from which checkpoint the job goes on, so it is not started again",
+        "it is uncertain which checkpoint the job completed last, so it is not started again",
         path=checkpoints,
         operator=job_id,
-        expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
+        expected=f"checkpoint {_named(numbers.completed)}, the last one that Flink reports as completed",
         found=f"checkpoint {_named(numbers.newest)} as the newest one",
         advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
     )
@@ -119,7 +120,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def refuse_checkpoints_of_another_life(flink: Flink, job_id: str, checkpoints: str) -> None:
+def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
     """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of its own.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
@@ -133,12 +134,12 @@ def refuse_checkpoints_of_another_life(flink: Flink, job_id: str, checkpoints: s
             return
         if time.monotonic() >= until:
             raise RequestError(
-                "the newest checkpoint in the job's directory is not one of this job's, but of an earlier life of it",
+                "the newest checkpoint in the job's directory is from an earlier start of the job",
                 path=checkpoints,
                 operator=job_id,
-                expected=f"checkpoint {_named(completed)}, which is the last one that Flink calls completed",
+                expected=f"checkpoint {_named(completed)}, the last one that Flink reports as completed",
                 found=f"checkpoint {newest[0]}",
-                advice="move the checkpoints of the earlier life away; or take a savepoint instead",
+                advice="move the checkpoints of earlier starts away; or take a savepoint instead",
             )
         time.sleep(_POLL_SECONDS)
 
@@ -164,7 +165,7 @@ def _ask(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Num
 
 
 def _completed(latest: LatestCheckpoints | None) -> int | None:
-    """Return the number of the last checkpoint that was completed or restored, None if Flink knows of none."""
+    """Return the number of the last checkpoint that was completed or restored; None if Flink reports none."""
     if latest is None:
         return None
     numbers = [each.id for each in (latest.completed, latest.restored) if each is not None]
@@ -175,11 +176,11 @@ def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
     savepoint = latest.savepoint
     if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed(latest) or 0):
         raise RequestError(
-            "somebody else has stopped the job with a savepoint, which committed what the job wrote before it; so "
-            "nothing is started",
+            "somebody else has stopped the job with a savepoint, with which its sinks have committed: a start from the "
+            "last checkpoint would repeat their output, so the job is not started",
             path=flink.address,
             operator=job_id,
-            expected="a job that only this run ends",
+            expected="a job that only this run stops",
             found=savepoint.external_path,
             advice="start the job from that savepoint, or from its rescale",
         )

@@ -7,7 +7,7 @@ from rescale.text.units import duration, human_bytes
 
 
 def first_checkpoint(flink: Flink, job_id: str) -> str:
-    """Return a sentence on what the first checkpoint of the new job will take, as far as the running job shows it.
+    """Return a sentence on size and duration of the new job's first checkpoint, as far as the running job shows them.
 
     In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).
     """

@@ -27,7 +27,7 @@ _OPTIONS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
-"""Fields of an extra that are not headers. Those of the second line are settings of `requests`, which we do not use."""
+"""Fields of an extra that are not headers. The second line has settings of `requests`, a library that we do not use."""
 
 
 def open_flink(flink: str) -> Flink:
@@ -145,7 +145,7 @@ def _is_address(text: Any) -> bool:
 
 
 def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
-    """Return the fields below a field. Raises `RequestError` if the field holds something else."""
+    """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
     if value is not None and not isinstance(value, Mapping):
         raise RequestError(
             f"the extra of the connection {connection_id!r} has a wrong value: {field}",

@@ -1,7 +1,7 @@
 """A job's last checkpoint as the source: the job is cancelled right after it, and no savepoint is written.
 
-The job goes on from that checkpoint as after a failure: it processes again the records that came after it. Flink must
-keep the checkpoint when the job is cancelled, and it may hold no records in flight, which belong to the old subtasks.
+The job restarts from that checkpoint as after a failure: it processes the later records again. Flink must retain the
+checkpoint when the job is cancelled. It must not hold records in flight, which belong to the old subtasks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
-from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_another_life
+from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier_start
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.1
 _CHECKPOINT_SECONDS = 3600
 _CANCEL_SECONDS = 600
 _ATTEMPTS = 4
-"""Checkpoints to take in the hope that one holds no records in flight."""
+"""Number of checkpoints to take until one holds no records in flight."""
 
 _KEPT = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
@@ -45,8 +45,8 @@ _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 def checkpoints_of(flink: Flink, job_id: str) -> str:
     """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
 
-    Raises `RequestError` if it would not, if the job has made no checkpoint yet, or if the directory has newer ones of
-    an earlier life of the job.
+    Raises `RequestError` if Flink would delete it, if the job has made no checkpoint yet, or if the directory has newer
+    ones from an earlier start of the job.
     """
     config = flink.checkpoint_config(job_id)
     retained = config is not None and config.externalization.enabled
@@ -63,14 +63,14 @@ def checkpoints_of(flink: Flink, job_id: str) -> str:
     latest = flink.latest_checkpoint(job_id)
     if latest is None or not name(normalise(latest)).startswith("chk-"):
         raise RequestError(
-            "the job has made no checkpoint that can be found again since it was started",
+            "the job has stored no checkpoint in a directory since it was started",
             path=flink.address,
             expected="a checkpoint in a directory chk-N",
             found=latest,
             advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
         )
     checkpoints = parent(normalise(latest))
-    refuse_checkpoints_of_another_life(flink, job_id, checkpoints)
+    refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
     return checkpoints
 
 
@@ -94,8 +94,8 @@ def cancel_after_checkpoint(
 ) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long. So there is a second one, and few records come between it and the cancel.
-    `before_cancel` gets the number of the last one.
+    The first checkpoint may take long, so a second one follows at once: few records arrive between that and the cancel.
+    `before_cancel` gets the number of the last checkpoint.
     """
     take_checkpoint(flink, job_id)
     number = take_source(flink, job_id, checkpoints)
@@ -106,7 +106,7 @@ def cancel_after_checkpoint(
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
-    Raises `UnsupportedError` if all attempts have some.
+    Raises `UnsupportedError` if all attempts have records in flight.
     """
     for _ in range(_ATTEMPTS):
         number = take_checkpoint(flink, job_id)
@@ -138,7 +138,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
 
 def newest_checkpoint(checkpoints: str) -> str:
-    """Return the newest complete checkpoint in a job's directory; `RequestError` if there is none."""
+    """Return the newest complete checkpoint in a job's directory. Raises `RequestError` if there is none."""
     numbers = complete_checkpoints(checkpoints)
     if not numbers:
         raise RequestError(

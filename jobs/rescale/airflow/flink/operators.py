@@ -1,6 +1,7 @@
 """Operators that take a job's savepoint, hand the job over, and go back.
 
-They occupy a worker for a few requests only. While a question has no answer yet, they are deferred to the triggerer.
+These operators occupy a worker for a few requests only. While a question has no answer, they are deferred to the
+triggerer.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from typing import Any, NoReturn
 import msgspec
 from airflow.sdk import BaseOperator, Context
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import (
-    JobBefore,
+    JobToRestart,
     end_pending_work,
     go_back,
     hand_job_over,
-    job_before_of,
+    job_to_restart_of,
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
@@ -78,8 +79,8 @@ class WaitingOperator(BaseOperator):
 class TakeSavepoint(WaitingOperator):
     """Operator that takes the savepoint of a job. Its result is `{"savepoint": URI, "job": id, "state": job state}`.
 
-    `before` is the document of a `JobBefore`. If it wants the job's last checkpoint, the job is cancelled right after
-    it, and the result names the checkpoint.
+    `before` is the document of a `JobToRestart`. If it wants the job's last checkpoint, the job is cancelled right
+    after it, and the result names the checkpoint.
     """
 
     template_fields: Sequence[str] = ("before",)
@@ -90,10 +91,10 @@ class TakeSavepoint(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            before = job_before_of(required_output(LOOK, self.before))
+            before = job_to_restart_of(required_output(LOOK, self.before))
             if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
-            with storage_access(stripped(context["params"])["connection"]):
+            with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
                 ti = context["ti"]
@@ -106,10 +107,10 @@ class HandOverJob(WaitingOperator):
 
     Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
 
-    `start` is the document of a `Start`. `before` is that of a `JobBefore`, with the hand-over in it, if the run has
-    taken the savepoint; otherwise `hand_over` is the document of the hand-over (`hand_over_of`). `parallelism` is the
-    default parallelism of the job, if it is known. A plan only knows the operators, and takes the parallelism that most
-    of them have.
+    `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
+    `JobToRestart`, which contains the hand-over; otherwise `hand_over` is the document of the hand-over
+    (`hand_over_of`). `parallelism` is the default parallelism of the job, if it is known. A plan takes the parallelism
+    of most operators for it.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")
@@ -128,7 +129,7 @@ class HandOverJob(WaitingOperator):
             start = Start(**required_output(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("start the job: %s", start.command)
-            before = job_before_of(self.before) if self.before else None
+            before = job_to_restart_of(self.before) if self.before else None
             hand_over = before.hand_over if before is not None else hand_over_of(required_output(LOOK, self.hand_over))
             return self._result(hand_job_over(hand_over, start, self._run(context), before))
 
@@ -139,7 +140,7 @@ class HandOverJob(WaitingOperator):
 class GoBack(WaitingOperator):
     """Operator that starts the job again from its own savepoint, with its old shape; a running job is left alone.
 
-    `before` is the document of a `JobBefore`, `taken` the result of `TakeSavepoint`, or None without a result.
+    `before` is the document of a `JobToRestart`, `taken` the result of `TakeSavepoint`, or None without a result.
     """
 
     template_fields: Sequence[str] = ("before", "taken")
@@ -151,7 +152,7 @@ class GoBack(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            before: JobBefore = job_before_of(required_output(LOOK, self.before))
+            before: JobToRestart = job_to_restart_of(required_output(LOOK, self.before))
             savepoint = self.source(context, before)
             if savepoint is not None:
                 start = Start(savepoint, before.parallelism, None)
@@ -163,7 +164,7 @@ class GoBack(WaitingOperator):
                 savepoint = self.source(context, before)  # known once the job has ended
             return self._result(go_back(before, self._run(context), savepoint))
 
-    def source(self, context: Context, before: JobBefore) -> str | None:  # noqa: ARG002
+    def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
         """Return the snapshot to start the job from; None if there is none, or only Flink knows it."""
         return self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
 

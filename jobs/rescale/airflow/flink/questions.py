@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
+from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
 from rescale.airflow.flink.deployment import is_redeployed
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.hand_overs import PatchDeployment
@@ -24,7 +24,7 @@ Answer = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
-class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
+class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
     """Question for the savepoint that a trigger id began below `directory`.
 
     If the savepoint ends the job, there is no answer before the job has ended.
@@ -78,7 +78,7 @@ class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
             return {"savepoint": normalise(location), "job": self.job_id, "state": job.state if job else None}
 
 
-class JobEnded(msgspec.Struct, frozen=True, tag=True):
+class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
     """Question for the end of a cancelled job."""
 
     flink: str
@@ -94,7 +94,7 @@ class JobEnded(msgspec.Struct, frozen=True, tag=True):
             return {"job": self.job_id} if line is None or line.ended else None
 
 
-class JobRuns(msgspec.Struct, frozen=True, tag=True):
+class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
     """Question for the start of a job: the answer comes when every task has restored its state and runs."""
 
     flink: str
@@ -136,7 +136,7 @@ class JobRuns(msgspec.Struct, frozen=True, tag=True):
             }
 
 
-class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
+class RedeploymentQuestion(msgspec.Struct, frozen=True, tag="DeploymentRuns"):
     """Question for the redeployment of a job by Flink's Kubernetes operator."""
 
     where: PatchDeployment
@@ -152,7 +152,7 @@ class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
         return {"deployment": self.where.place, "nonce": self.nonce}
 
 
-FlinkQuestion = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
+FlinkQuestion = SavepointQuestion | CheckpointQuestion | JobEndQuestion | JobStartQuestion | RedeploymentQuestion
 
 
 def describe_answer(answer: Answer) -> str:

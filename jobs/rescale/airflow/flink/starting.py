@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from rescale.airflow.flink.deployment import Wanted, check_patch, read_deployment, redeploy
+from rescale.airflow.flink.deployment import DeploymentSpec, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
-from rescale.airflow.flink.questions import Answer, DeploymentRuns, FlinkQuestion, JobEnded, JobRuns
+from rescale.airflow.flink.questions import (
+    Answer,
+    FlinkQuestion,
+    JobEndQuestion,
+    JobStartQuestion,
+    RedeploymentQuestion,
+)
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink
@@ -44,18 +50,18 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
     if isinstance(hand_over, PatchDeployment):
         before = read_deployment(hand_over).fields.max_parallelism
         maximum = before if start.max_parallelism is None else str(start.max_parallelism)
-        wanted = Wanted(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
-        return DeploymentRuns(hand_over, redeploy(hand_over, wanted))
+        wanted = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
+        return RedeploymentQuestion(hand_over, redeploy(hand_over, wanted))
     with open_flink(hand_over.flink) as flink:
         if (alive := _alive(flink, *seed)) is not None:
-            return JobRuns(hand_over.flink, alive)
+            return JobStartQuestion(hand_over.flink, alive)
         jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
             job = flink.job(job_id)
             if job is None:
                 _run(flink, hand_over, jar, job_id, start)
             if job is None or not job.ended or job.runs:
-                return JobRuns(hand_over.flink, job_id)
+                return JobStartQuestion(hand_over.flink, job_id)
     raise RequestError("the job was started many times, and ended every time", path=hand_over.flink)
 
 
@@ -70,7 +76,7 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
 def _alive(flink: Flink, *seed: str) -> str | None:
     """Return the id of the job with this seed that has not ended.
 
-    It need not be the first id that Flink does not know: Flink forgets ended jobs (`jobstore.expiration-time`).
+    Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
     """
     alive = {line.job_id for line in flink.jobs() if not line.ended}
     return next((job_id for job_id in ids(*seed) if job_id in alive), None)
@@ -86,7 +92,7 @@ def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
         return None
     with open_flink(hand_over.flink) as flink:
         flink.cancel(job_id)
-    return JobEnded(hand_over.flink, job_id)
+    return JobEndQuestion(hand_over.flink, job_id)
 
 
 def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:

@@ -1,9 +1,8 @@
 """Take a job's savepoint, hand the job over, and go back.
 
 A run that stops a job must be able to start it again. So the job is inspected first, and everything that its start
-needs is stored (`JobBefore`). A hand-over that cannot start the job (the printed command) does not allow a stop. Going
-back starts the job from the *source* savepoint with the old shape, after the job that was started from the result has
-ended.
+needs is stored (`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back starts
+the job from the *source* savepoint with the old shape, after the job that was started from the result has ended.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.airflow.flink.deployment import DeploymentSpec, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
     Answer,
-    DeploymentRuns,
     FlinkQuestion,
-    JobEnded,
-    SavepointTaken,
+    JobEndQuestion,
+    RedeploymentQuestion,
+    SavepointQuestion,
     savepoint_below,
 )
 from rescale.airflow.flink.starting import check_hand_over, running_job, start_job, withdraw_job
@@ -57,12 +56,12 @@ _NO_CANONICAL = ("does not support CANONICAL savepoints", "UnsupportedOperationE
 asynchronous state (`StreamOperatorStateHandler`)."""
 
 
-class JobBefore(msgspec.Struct, frozen=True):
+class JobToRestart(msgspec.Struct, frozen=True):
     """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
 
-    `directory` is the directory for savepoints, or that of the job's checkpoints if its last one is to be the source.
-    `parallelism` is the default parallelism of the job. If the job is handed
-    over to a FlinkDeployment, `deployment` are the old fields of it, and `nonce` that of its last redeployment.
+    `directory` is the directory for savepoints, or of the job's checkpoints if its last checkpoint is to be the source.
+    `parallelism` is the default parallelism of the job. If the job is handed over to a FlinkDeployment, `deployment`
+    are the resource's old fields, and `nonce` is that of its last redeployment.
     """
 
     flink: str
@@ -72,7 +71,7 @@ class JobBefore(msgspec.Struct, frozen=True):
     directory: str
     parallelism: int
     hand_over: HandOver
-    deployment: Wanted | None = None
+    deployment: DeploymentSpec | None = None
     nonce: int | None = None
     savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
 
@@ -87,9 +86,9 @@ class JobBefore(msgspec.Struct, frozen=True):
         return join(normalise(self.directory), f"rescale-{next(ids('directory', run, self.job_id))[:12]}")
 
 
-def job_before_of(document: Mapping[str, Any]) -> JobBefore:
+def job_to_restart_of(document: Mapping[str, Any]) -> JobToRestart:
     """Return the job of a document (`msgspec.to_builtins`)."""
-    return msgspec.convert(document, JobBefore)
+    return msgspec.convert(document, JobToRestart)
 
 
 def refuse_stop_without_restart(taking: StopMode, hand_over: HandOver) -> None:
@@ -104,14 +103,14 @@ def refuse_stop_without_restart(taking: StopMode, hand_over: HandOver) -> None:
         )
 
 
-def look_at_job(
+def inspect_job(
     flink: str,
     job: str,
     taking: StopMode,
     savepoints: str | None,
     hand_over: HandOver,
     savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
-) -> JobBefore:
+) -> JobToRestart:
     """Return the job with this id or name. Raises `RequestError` if it has ended or could not be started again.
 
     `flink` is an address or the id of an Airflow connection. `savepoints` is the directory for savepoints, if the job
@@ -144,7 +143,7 @@ def look_at_job(
         directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _given(savepoints)
         if taking is StopMode.CHECKPOINT and isinstance(hand_over, PatchDeployment):
             _refuse_cluster_that_ends(cluster)
-    before = JobBefore(
+    before = JobToRestart(
         flink,
         line.job_id,
         line.name,
@@ -164,7 +163,7 @@ def _checkpoints_of(cluster: Flink, job_id: str) -> str:
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:
-    """Raise `RequestError` if Flink's REST API would end with the job, which has to be asked for its last checkpoint.
+    """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
 
     Flink's Kubernetes operator lets the JobManager run on, unless a FlinkDeployment says otherwise
     (`FlinkConfigBuilder`).
@@ -193,7 +192,7 @@ def _given(savepoints: str | None) -> str:
     return normalise(savepoints)
 
 
-def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
+def _with_deployment(before: JobToRestart, where: PatchDeployment) -> JobToRestart:
     """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
     deployment = read_deployment(where)
     if deployment.job_id not in (None, before.job_id):
@@ -206,7 +205,7 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
 
 
-def take_savepoint(before: JobBefore, run: str) -> FlinkQuestion:
+def take_savepoint(before: JobToRestart, run: str) -> FlinkQuestion:
     """Begin the savepoint, unless an earlier try of this run did; return the question for it.
 
     A savepoint that failed is followed by another one.
@@ -225,20 +224,20 @@ def take_savepoint(before: JobBefore, run: str) -> FlinkQuestion:
                     "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
                 )
             _trigger(flink, before, trigger_id, directory)
-    return SavepointTaken(before.flink, before.job_id, trigger_id, directory, before.taking)
+    return SavepointQuestion(before.flink, before.job_id, trigger_id, directory, before.taking)
 
 
-def _begun(flink: Flink, before: JobBefore, run: str) -> dict[str, Savepoint | None]:
-    """Return each savepoint that this run may have begun, by trigger id; None for those that Flink does not know.
+def _begun(flink: Flink, before: JobToRestart, run: str) -> dict[str, Savepoint | None]:
+    """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
-    Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so one that is in progress may
+    Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
     tries = islice(ids("savepoint", run), _MAX_SAVEPOINTS)
     return {trigger_id: flink.savepoint(before.job_id, trigger_id) for trigger_id in tries}
 
 
-def _trigger(flink: Flink, before: JobBefore, trigger_id: str, directory: str) -> None:
+def _trigger(flink: Flink, before: JobToRestart, trigger_id: str, directory: str) -> None:
     """Begin a savepoint, unless the job has ended: then a savepoint that Flink has forgotten may have ended it."""
     job = flink.job(before.job_id)
     if job is None or job.ended:
@@ -249,7 +248,7 @@ def _trigger(flink: Flink, before: JobBefore, trigger_id: str, directory: str) -
     log.info("triggered a %s savepoint", before.savepoint_format.value)
 
 
-def _refuse_second_canonical(flink: Flink, before: JobBefore) -> None:
+def _refuse_second_canonical(flink: Flink, before: JobToRestart) -> None:
     """Raise `RequestError` if the job failed because Flink cannot take a canonical savepoint of it."""
     failure = flink.why_failed(before.job_id)
     if failure is not None and any(message in failure for message in _NO_CANONICAL):
@@ -262,14 +261,14 @@ def _refuse_second_canonical(flink: Flink, before: JobBefore) -> None:
         )
 
 
-def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> FlinkQuestion | Answer:
+def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobToRestart | None) -> FlinkQuestion | Answer:
     """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
         _refuse_running_job(before, start, run)
     return start_job(hand_over, start, *_seed(run, before))
 
 
-def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
+def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
     """Raise `RequestError` if the old job still runs, or runs again because this run went back."""
     if isinstance(before.hand_over, PatchDeployment) and before.is_replaced:
         snapshot = read_deployment(before.hand_over).fields.snapshot
@@ -289,10 +288,10 @@ def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
         )
 
 
-def end_pending_work(before: JobBefore, run: str) -> FlinkQuestion | None:
-    """End what must not run when the job is started again; return the question for it, or None if nothing is left.
+def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
+    """End a savepoint in progress or a job that was started from the result, before the job is started again.
 
-    That is a savepoint in progress, or a job that was started from the result.
+    Return the question for its end; None if there is neither.
     """
     if before.is_replaced:
         return None
@@ -300,12 +299,12 @@ def end_pending_work(before: JobBefore, run: str) -> FlinkQuestion | None:
         job = flink.line(before.job_id)
         if job is not None and not job.ended:
             if before.taking is StopMode.CHECKPOINT:
-                return JobEnded(before.flink, before.job_id) if job.state == CANCELLING else None
+                return JobEndQuestion(before.flink, before.job_id) if job.state == CANCELLING else None
             return _pending_savepoint(flink, before, run)
     return withdraw_job(before.hand_over, *_seed(run, before))
 
 
-def go_back(before: JobBefore, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
+def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink knows it.
@@ -333,23 +332,23 @@ def go_back(before: JobBefore, run: str, savepoint: str | None) -> FlinkQuestion
             "savepoint in this directory, if there is one, or from its last checkpoint",
         )
     if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
-        wanted = Wanted(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
-        return DeploymentRuns(before.hand_over, redeploy(before.hand_over, wanted))
+        wanted = DeploymentSpec(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
+        return RedeploymentQuestion(before.hand_over, redeploy(before.hand_over, wanted))
     start = Start(savepoint, before.parallelism, None)
     log.info("start the job: %s", start.command)
     return start_job(before.hand_over, start, *_back(run, before))
 
 
-def _seed(run: str, before: JobBefore | None) -> tuple[str, ...]:
+def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
     return ("job", run, before.job_id if before is not None else "")
 
 
-def _back(run: str, before: JobBefore) -> tuple[str, ...]:
+def _back(run: str, before: JobToRestart) -> tuple[str, ...]:
     return ("back", *_seed(run, before))
 
 
 def find_job(flink: Flink, job: str) -> JobLine:
-    """Return the job with an id, or the only running job with a name. Raises `RequestError` if there is none.
+    """Return the job with this id, or the only running job with this name. Raises `RequestError` if there is none.
 
     The states in the overview are current; the details of a job may be seconds old (`web.refresh-interval`).
     """
@@ -370,17 +369,17 @@ def find_job(flink: Flink, job: str) -> JobLine:
     return named[0]
 
 
-def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> FlinkQuestion | None:
+def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
     for trigger_id, savepoint in _begun(flink, before, run).items():
         if savepoint is None or savepoint.failure is not None:
             continue
         if savepoint.location is None or before.taking is not StopMode.RUN_ON:
-            return SavepointTaken(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
+            return SavepointQuestion(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
     return None
 
 
-def _taken(flink: Flink, before: JobBefore, run: str) -> str | None:
+def _taken(flink: Flink, before: JobToRestart, run: str) -> str | None:
     """Return the place of the savepoint that this run has taken, if Flink knows it."""
     for savepoint in _begun(flink, before, run).values():
         if savepoint is not None and savepoint.location is not None:

@@ -21,8 +21,8 @@ _MAX_FAILURES = 5
 class AnswerTrigger(BaseTrigger):
     """Trigger that asks `question` every `period` seconds, for `patience` seconds.
 
-    The time starts when the trigger does, and again in the next triggerer if this one ends: the clocks of triggerer
-    and worker may differ. The only event is `{"answer": …}`, or `{"error": …}` with an error of ours as a document.
+    `patience` counts from the start of the trigger, and again if another triggerer takes over, because the clocks of
+    triggerer and worker may differ. The only event is `{"answer": …}`, or `{"error": …}` with the document of an error.
     """
 
     def __init__(self, question: dict[str, Any], patience: float, period: float) -> None:

@@ -1,4 +1,4 @@
-"""Arguments that all DAGs of this package share: the form, and those that follow from the settings of the platform."""
+"""Arguments of all DAGs of this package: the form, and arguments from the settings of the platform."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.text.errors import RequestError, in_option
 
 if TYPE_CHECKING:
-    from rescale.options.asked import Values
     from rescale.planning.request.request import Request
+    from rescale.planning.request.surgery_request import Values
 
 ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 """Keys that Airflow itself adds to the `conf` of a run.
@@ -36,7 +36,7 @@ def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
     return [line.strip() for line in params[name] or [] if line.strip()]
 
 
-def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
+def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a filled form without surrounding spaces, and None for empty text.
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
@@ -70,7 +70,7 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
         )
 
 
-def refuse_silent_copy(params: Mapping[str, Any]) -> None:
+def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
     shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(_shapes(params["operators"]))
     if params["same_shape"] and shape:
@@ -98,13 +98,14 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
 
 
 def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
-    """Raise `RequestError` if the run would drop state or restart operators without an approval.
+    """Raise `RequestError` if the run would drop state or old rows, or restart operators, without an approval.
 
     A form without approval, which only plans, may name drops and restarts. `required`: the settings require an approval
     of every plan that drops state, so the form need not ask for it.
     """
     changes = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
+        "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
     asked = {what: names for what, names in changes.items() if names}
@@ -122,13 +123,15 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
     `known` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
     """
-    from rescale.options.asked import request_of_values
+    from rescale.options.profiles import use_targets
+    from rescale.planning.request.request import request_of_values, target_place
 
-    params = stripped(params)
+    params = trimmed_values(params)
     values = values_of(params)
     with in_option(option("key-hash").flag):
         check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
     places = {**params, **(known or {})}
+    use_targets([target_place(places["target"])])
     return request_of_values(places["source"], places["target"], values)
 
 
@@ -178,7 +181,7 @@ def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
 
 def proof_of(params: Mapping[str, Any]) -> Proof:
     """Return the proof that a filled form asks for."""
-    return Proof(stripped(params)["proof"] or Proof.RECORDS)
+    return Proof(trimmed_values(params)["proof"] or Proof.RECORDS)
 
 
 def request_sentence(request: Request) -> str:
@@ -188,6 +191,8 @@ def request_sentence(request: Request) -> str:
 
 def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
+    from rescale.planning.request.ages import age_words
+
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
     parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]
@@ -198,6 +203,7 @@ def describe_request(request: Request) -> str:
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
+    parts += [f"rows of {state} older than {age_words(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     wanted = "unchanged" if request.format is Format.KEEP else request.format.value

@@ -61,8 +61,8 @@ def rescale_form() -> Form:
     return form
 
 
-def look_form() -> Form:
-    """Return the Params of a run that only plans: those of a rescale, without proof and approval."""
+def plan_only_form() -> Form:
+    """Return the Params of a run that only plans: the Params of a rescale without proof and approval."""
     form = rescale_form()
     for name in ("proof", "require_approval", "approval_minutes", "accept_unconditional_publish"):
         del form[name]
@@ -150,6 +150,18 @@ def _fields_without_option(section: FormSection) -> Form:
                     description_md="Names of operators, one per line. After stop-with-savepoint, a "
                     "`FlinkKafkaConsumer` has no offsets, or those of an earlier checkpoint. The run fails unless the "
                     "operator is named here.",
+                )
+            }
+        case FormSection.STORAGE:
+            return {
+                "source_connection": Param(
+                    None,
+                    type=["null", "string"],
+                    title="Connection of the source",
+                    section=section.value,
+                    description_md="For a source in another S3 store than the target, or in another account or region: "
+                    "the id of an Airflow connection of type aws for the source. The target has that of *Connection*. "
+                    "Empty: one access to both. Must be empty if steps run in pods.",
                 )
             }
         case _:

@@ -47,8 +47,8 @@ _SETTINGS = {
 }
 
 
-def in_form(mention: Mention) -> str:
-    """Return the wording of a mention for a user of the form."""
+def form_wording(mention: Mention) -> str:
+    """Return the title of the form's field, or the connection's setting, for an option, command or variable."""
     if mention.about is About.COMMAND:
         return _COMMANDS[mention.name].format(mention.value)
     if mention.about is About.SETTING:
@@ -69,6 +69,6 @@ def field_of(row: Option) -> str:
     return f'"{row.field.title}"'
 
 
-def word_for_form(error: RescaleError) -> None:
-    """Word an error for the form: fields, tasks and connections instead of options, commands and variables."""
-    error.word(in_form, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))
+def reword_for_form(error: RescaleError) -> None:
+    """Make an error name fields, tasks and connections instead of options, commands and environment variables."""
+    error.word(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))

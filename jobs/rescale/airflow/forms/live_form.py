@@ -38,7 +38,7 @@ _RULES_SHOWN = {
 class LiveRequest(msgspec.Struct, frozen=True):
     """Values of the fields; `pause_above` is in bytes a second, all times are in seconds, and None means no limit.
 
-    If the result `refers` to the files of the last checkpoint, there is nothing to move.
+    If the result `refers` to the files of the last checkpoint, no state is moved.
     """
 
     refers: bool
@@ -118,7 +118,7 @@ def live_fields() -> Form:
 def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
     """Return the values of a filled form, or None if the job is to be stopped first.
 
-    Raises `RequestError` for what goes only with a job that is stopped first.
+    Raises `RequestError` for a value that is only possible if the job is stopped first.
     """
     if not params["while_it_runs"]:
         return None

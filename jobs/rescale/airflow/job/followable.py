@@ -18,9 +18,7 @@ _ROCKSDB = "RocksDB"
 _SWITCH_OFF = 'switch "Move the state while the job runs" off: the job is stopped first then'
 
 
-def refuse_what_cannot_be_followed(
-    flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint
-) -> None:
+def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> None:
     """Raise `RequestError` if every round would have to move all state; `latest` is the job's latest checkpoint."""
     if request.files is Files.REFER and changes_max_parallelism(job, request):
         raise RequestError(

@@ -31,10 +31,11 @@ _SHOWN = 5
 def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> None:
     """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
 
-    `resolved` is the request, resolved for the job's latest checkpoint. The error needs two signs: a vertex that the
-    checkpoint lacks at the new parallelism, and not at today's; and state of an operator without a uid that is no
-    vertex at the new parallelism. A jar that has unknown vertices at today's parallelism, too, is another version of
-    the job; then the log has a warning, because its new operators may be intended.
+    `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold. The
+    jar has a vertex that is not in the checkpoint, at the new parallelism but not at the current one. And the
+    checkpoint has state of an operator without a uid that is no vertex at the new parallelism. If the jar has unknown
+    vertices at the current parallelism, too, it is another version of the job: its new operators may be intended, so
+    this only logs a warning.
     """
     operators = resolved.snapshot.operators
     shapes = [resolved.shapes[operator.operator_id] for operator in operators]
@@ -60,13 +61,13 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> Non
     ]
     if unknown and at_risk:
         raise RequestError(
-            f"at parallelism {after} the job has operators that its state does not know: generated ids change with the "
-            "chains of operators (the job was not stopped)",
+            f"at parallelism {after} the job has operators that are not in its state: generated ids change with the "
+            "chaining of operators (the job was not stopped)",
             path=flink.address,
             expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
             found=f"{first_of(unknown, _SHOWN)}; state that may have no operator then: {first_of(at_risk, _SHOWN)}",
-            advice="rescale match with the job's graph at the new parallelism prints the new ids: enter them under "
-            f'"{title("renames")}". If these operators with state have uids, enter them under '
+            advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
+            f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',
         )
     log.info("the jar keeps the ids of operators with state at parallelism %d", after)

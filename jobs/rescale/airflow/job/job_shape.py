@@ -2,7 +2,7 @@
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
 other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
-to them, too, unless the request names an operator that is not a vertex: that may be any of them.
+to them, too. But if the request names an operator that is not a vertex, it may be any of these.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def check_shape(job: Job, request: Request) -> None:
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
         if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
             raise UnsupportedError(
-                "some subtasks of this operator have finished; in another shape it is undefined which ones those are",
+                "some subtasks of this operator have finished; at another parallelism it is undefined which of the new "
+                "ones would count as finished",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
                 found=other,
@@ -96,7 +97,7 @@ def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
 
 
 def _names_only_vertices(job: Job, request: Request) -> bool:
-    """Return whether all operators with a max parallelism of their own are vertices. Others may be in any chain."""
+    """Return whether all operators with a max parallelism of their own are vertices, not later operators of a chain."""
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
 

@@ -1,4 +1,4 @@
-"""Tasks that only the rescale of a running job has: its inspection before, and going back after."""
+"""Tasks that only the rescale of a running job has: one inspects the job, one restarts it if the rescale fails."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from airflow.sdk import Context
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.ending import end_task
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.forms.filled_form import (
     proof_of,
-    refuse_silent_copy,
     refuse_unapproved_drops,
+    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
-    stripped,
+    trimmed_values,
 )
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
@@ -84,7 +84,7 @@ class GoBackIfNeeded(GoBack):
             skip_task("no need to go back: the run does not stop the job")
         return super().execute(context)
 
-    def source(self, context: Context, before: JobBefore) -> str | None:
+    def source(self, context: Context, before: JobToRestart) -> str | None:
         """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled it."""
         source, pull = super().source(context, before), context["ti"].xcom_pull
         if source is not None:
@@ -92,7 +92,7 @@ class GoBackIfNeeded(GoBack):
         for task_id in (TAKE, FOLLOW):
             if pull(task_ids=task_id, key=CANCELS) == before.job_id:
                 known = pull(task_ids=task_id, key=CANCELS_AFTER)
-                with storage_access(stripped(context["params"])["connection"]):
+                with form_access(trimmed_values(context["params"]), reads_source=True):
                     from rescale.airflow.flink.checkpoint_stop import restart_of
 
                     return restart_of(before, known)
@@ -117,20 +117,20 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.flink.last_checkpoint import REPEATED
-    from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+    from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
+    from rescale.airflow.job.followable import refuse_unfollowable_job
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
-    from rescale.airflow.job.look_ahead import look_ahead
 
     refuse_unknown_fields(params, dag.params)
-    refuse_silent_copy(params)
+    refuse_unintended_copy(params)
     refuse_unapproved_drops(params, required=drops_need_approval())
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
-    before = look_at_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
+    before = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
     request = request_of(params, {"source": join(before.directory, "savepoint"), **pulled_places(known, ti)})
     check_renames(request, hand_over)
     of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
@@ -148,10 +148,10 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 if isinstance(hand_over, RunJar):
                     refuse_other_ids(flink, hand_over, resolved)
 
-            if look_ahead(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
+            if check_against_checkpoint(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
                 skip_task(_nothing_to_do(job))
             if live is not None:
-                refuse_what_cannot_be_followed(flink, job, request, latest)
+                refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
                 log.info("%s %s", REPEATED, first_checkpoint(flink, before.job_id))
@@ -225,8 +225,8 @@ def _check_places(request: Request) -> None:
 
     open_store(request.source).list(request.source)
     claimed = claim_on(request.target)  # by any plan: the plan of a new savepoint is a new plan
-    there = [name(entry.uri) for entry in open_store(request.target).list(request.target)]
-    if claimed is None and (not there or (is_prepared(request.target) and all(map(is_prepared_file, there)))):
+    existing = [name(entry.uri) for entry in open_store(request.target).list(request.target)]
+    if claimed is None and (not existing or (is_prepared(request.target) and all(map(is_prepared_file, existing)))):
         return
     may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
     raise RequestError(

@@ -18,13 +18,13 @@ from rescale.storage.locations import name, normalise, parent
 from rescale.text.errors import RescaleError, StoreError
 
 _TRIES = 3
-"""Attempts to read it. Flink's answer may be seconds old (`web.refresh-interval`), and the checkpoint deleted since."""
+"""Attempts to read it: Flink's answer may be seconds old (`web.refresh-interval`), and the checkpoint deleted since."""
 
 
 class UnreadableCheckpoint(NamedTuple):
     """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
 
-    `passing` is the error if another try may help.
+    `passing` is the error if it may be transient.
     """
 
     why: str

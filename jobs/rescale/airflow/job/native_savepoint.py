@@ -23,7 +23,7 @@ from rescale.planning.refusals import refuse_heap
 from rescale.planning.request.operator_shapes import new_shapes
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
-from rescale.planning.request.result_kind import goes_by_record
+from rescale.planning.request.result_kind import is_rewritten_by_record
 from rescale.planning.request.surgery import operator_surgery
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import apply_surgery
@@ -31,7 +31,7 @@ from rescale.text.errors import RequestError, RescaleError
 
 _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
-"""Names of state backends (`StateBackend.getName`). All but the first of each are deprecated, and gone in Flink 2."""
+"""Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
 _CANONICAL = 'choose "canonical" under "Format of the savepoint"'
 
@@ -85,11 +85,11 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
     shapes = new_shapes(checkpoint.operators, request)
     for operator in checkpoint.operators:
         try:
-            if goes_by_record(operator, shapes[operator.entry.operator_id], request.format):
+            if is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format):
                 refuse_heap(operator)
         except RescaleError as error:
             raise RequestError(
-                "the request needs every record of the state, and those in a native savepoint could not be read",
+                "the request needs every record of the state, and records of a native savepoint could not be read",
                 path=checkpoint.metadata_uri,
                 operator=operator.label,
                 state=error.state,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from rescale.airflow.flink.stopping import job_before_of
+from rescale.airflow.flink.stopping import job_to_restart_of
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.steps.earlier_tasks import LOOK, PREPARE, Summary, required_output
@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 
 def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
-    """Copy files of the job's checkpoints into the target while the job runs, if the result will consist of them."""
-    before = job_before_of(required_output(LOOK, looked)["before"])
+    """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
+    before = job_to_restart_of(required_output(LOOK, looked)["before"])
     if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")
         return {"files": 0}

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _NO_KEYS = KeySample(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(3)))
 
 
-def refuse_by_sample(checkpoint: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:
+def refuse_unknown_key_hash(checkpoint: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:
     """Raise `UnsupportedError` if no known hash fits the operator's keys. Keys that cannot be read are no evidence."""
     maximum = operator.entry.max_parallelism
     refuse_no_hash(serializer, *_NO_KEYS, maximum)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest
-from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.live.mover import run_anywhere
 from rescale.plan.plan import Plan
 from rescale.report.step_results import PreparedFiles
@@ -26,8 +26,8 @@ _MOST_CHECKPOINTS = 4
 _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
-def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
-    """Let the job make a checkpoint and copy its files, until little of the last one was new; return its result.
+def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
+    """Let the job make a checkpoint and copy its files, again until few of its bytes are new; return the last result.
 
     `plan_of` returns the plan for copies from a checkpoint. Does nothing if the result takes no file as it is.
     """
@@ -41,7 +41,7 @@ def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> Pr
         return step.read(PreparedFiles)
 
     if not prepared_sizes(with_newest(before.directory, plan_of)):
-        log.info("nothing to copy ahead: the result takes no file of the checkpoint as it is")
+        log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
         return _NOTHING
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(before.flink) as flink:

@@ -5,9 +5,9 @@ publication and the start alone. If it makes another checkpoint before the cance
 does so again and again, or right before its end, the last round comes after the cancel. Records since the last
 checkpoint are processed again either way.
 
-It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: a task that was
-killed goes on where it was. If a part fails, or takes too long, the job is started again from its last checkpoint, with
-its old shape.
+It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next try of a
+killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint, with its old
+shape.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
-from rescale.airflow.flink.questions import Answer, DeploymentRuns, FlinkQuestion, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over
+from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
+from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over
 from rescale.airflow.live.mover import Mover
-from rescale.airflow.live.parts import Parts
+from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.follower import Follower, finished_plan
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
@@ -45,10 +45,10 @@ _ATTEMPTS = 4
 """Attempts to make the last round before the job makes another checkpoint."""
 
 _ALIKE = 2
-"""A round that reads at most as many times the bytes of another one takes about as long."""
+"""Two rounds take about as long if one reads at most this many times the bytes of the other."""
 
 _PAUSE_SECONDS = 0.5
-"""Pause before a part is repeated that failed for a reason that may pass."""
+"""Pause before a part that failed with a transient error is repeated."""
 
 
 _ANOTHER_RUN = (
@@ -58,7 +58,7 @@ _ANOTHER_RUN = (
 
 
 class WentBackError(RequestError):
-    """Raised when a cut-over has failed, and the job was started again as it was."""
+    """Raised when a cut-over has failed, and the job was started again with its old shape."""
 
 
 @dataclass
@@ -66,10 +66,10 @@ class CutOver:
     """A cut-over of the job that `follower` follows; `run` names the Airflow run, `limit` is in seconds.
 
     `mark` tells later tries, and the task that goes back, that the job was cancelled.
-    `parallelism` is the default parallelism of the new job, None for that of most operators.
+    `parallelism` is the default parallelism of the new job; None for the parallelism of most operators.
     """
 
-    before: JobBefore
+    before: JobToRestart
     follower: Follower
     mover: Mover
     mark: CancelMark
@@ -106,16 +106,16 @@ class CutOver:
         self._missed += not self._is_made
         return self._is_made
 
-    def cancel(self) -> Parts:
+    def cancel(self) -> Stopwatch:
         """Cancel the job."""
         self.mark.set(self._completed)
-        parts = Parts()
+        parts = Stopwatch()
         with open_flink(self.before.flink) as flink, parts.part("cancel"):
             cancel(flink, self.before.job_id)
         self._ended = time.monotonic()
         return parts
 
-    def complete(self, parts: Parts) -> tuple[Plan, Answer]:
+    def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         """Make the last round, publish it, and start the job from it; return its plan, and the new job.
 
         Raises `WentBackError` if that failed and the job was started again with its old shape.
@@ -130,7 +130,7 @@ class CutOver:
                 log.warning("the cut-over is tried again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
 
-    def _attempt(self, parts: Parts) -> tuple[Plan, Answer]:
+    def _attempt(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         since = self._ended = self._ended or time.monotonic()
         plan = finished_plan(self.follower.target)
         if plan is None:
@@ -151,7 +151,7 @@ class CutOver:
             final = final_checkpoint(flink, self.before.job_id, self.before.directory, self.mark.checkpoint)
         self.mark.set(checkpoint_number(final))
 
-    def _last_round(self, parts: Parts) -> Plan:
+    def _last_round(self, parts: Stopwatch) -> Plan:
         planned = self._planned
         if planned is None or not self._is_newest(planned):
             with parts.part("plan of the last round"):
@@ -163,7 +163,7 @@ class CutOver:
             publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
         return planned.prepared.plan
 
-    def _make(self, planned: RoundPlan, parts: Parts) -> None:
+    def _make(self, planned: RoundPlan, parts: Stopwatch) -> None:
         """Make the last round while the job stands still."""
         timer = threading.Timer(max(0.0, self.limit - parts.elapsed), self.mover.end)
         timer.start()
@@ -190,7 +190,7 @@ class CutOver:
         return planned
 
     def _gone_back(self, error: RescaleError) -> WentBackError:
-        """Start the job again as it was, and return the error of the run."""
+        """Start the job again with its old shape, and return the error of the run."""
         while (pending := end_pending_work(self.before, self.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
@@ -214,5 +214,5 @@ def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
             return answer
         if time.monotonic() > until:
             raise StoreError(f"timed out while waiting for {step.waits_for}", found=f"no answer in {seconds:.0f} s")
-        time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(step, DeploymentRuns) else _POLL_SECONDS)
+        time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(step, RedeploymentQuestion) else _POLL_SECONDS)
     return step

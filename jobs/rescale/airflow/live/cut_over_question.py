@@ -1,8 +1,8 @@
-"""The question whether a followed job may be cut over: it shows the newest round, and rounds go on while it waits.
+"""The question whether a followed job may be cut over. It shows the newest round; rounds go on while it waits.
 
 The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
-waits. Without an answer, and after *Not yet*, it asks again with newer figures. The decision is stored beside the
-target, where the task that follows the job reads it.
+waits. After ten minutes without an answer, and after *Not yet*, it asks again with newer figures. The decision is
+stored beside the target, where the task that follows the job reads it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
 from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, triggered_by
-from rescale.airflow.connections.access import storage_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.connections.access import form_access
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW, ROUNDS
 from rescale.airflow.steps.rescale_task import skip_task
@@ -48,7 +48,7 @@ class AskToCutOver(HITLOperator):
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
-            execution_timeout=None,  # else it would be the time to answer in
+            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
             **RETRIES,
             **arguments,
         )
@@ -56,7 +56,7 @@ class AskToCutOver(HITLOperator):
     def execute(self, context: Context) -> Any:
         """Ask as soon as there is something to ask."""
         with task_errors():
-            if not stripped(context["params"])["while_it_runs"]:
+            if not trimmed_values(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
             ti: Any = context["ti"]
             if _has_ended(ti):
@@ -68,7 +68,7 @@ class AskToCutOver(HITLOperator):
             self._look_again(_LOOK_AGAIN)
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))
-        self.body = question_about(rounds)
+        self.body = cut_over_question_text(rounds)
         self.response_timeout = _FRESH
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
         self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
@@ -97,8 +97,8 @@ class AskToCutOver(HITLOperator):
         from rescale.runstate.approval import decide_cut_over
 
         rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS)
-        params = stripped(context["params"])
-        with task_errors(), storage_access(params["connection"]):
+        params = trimmed_values(context["params"])
+        with task_errors(), form_access(params):
             decision = decide_cut_over(
                 rounds["target"],
                 this_run(context["dag_run"]),
@@ -121,11 +121,11 @@ def _has_ended(ti: Any) -> bool:
     return states.get(FOLLOW) in _ENDED
 
 
-def question_about(rounds: Mapping[str, Any]) -> str:
+def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.report.page import Page, table
-    from rescale.report.renderers.markdown import markdown_of
+    from rescale.report.renderers.markdown import render_markdown
 
     if "round" not in rounds:
         shown = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
@@ -137,12 +137,12 @@ def question_about(rounds: Mapping[str, Any]) -> str:
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]
-        shown = markdown_of(Page((table(("", ""), rows),)))
+        shown = render_markdown(Page((table(("", ""), rows),)))
     return (
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
         "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
-        f"in between.\n\n{REPEATED} To go back after the new job has started repeats what the new one has emitted.\n\n"
+        f"in between.\n\n{REPEATED} Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )

@@ -1,7 +1,7 @@
-"""Drivers in pods for a task that lasts, where steps run in pods: one for a step, or one for round after round.
+"""Driver pods of the task that follows a job, where steps run in pods: one for a single step, or one for all rounds.
 
-A pod is made from the template of all steps. Orders for rounds go through the store, so the pod needs no way to the
-worker. It ends with its task: the task deletes it, or it notices that its task gives no sign of life any more.
+A pod is made from the same template as the pods of other steps. Orders for rounds go through the store, so pod and
+worker need no network connection. The pod ends with its task: the task deletes it, or the pod misses its heartbeats.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class DriverPod:
         raise StoreError(
             f"the pod {self._pod.metadata.name} {'did not start' if is_late else 'ended without a result'}",
             found=f"it is {phase}" if code is None else f"exit code {code}",
-            advice="look at its output above (was it out of memory, or was a node lost?); another try goes on",
+            advice="look at its output above (was it out of memory, or was a node lost?); another try resumes",
         )
 
     def _look(self) -> V1Pod | None:
@@ -133,9 +133,9 @@ class DriverPod:
 
 
 class RoundsPod:
-    """A driver's pod that makes one round after another: it starts with the first, and ends with the block.
+    """A driver pod that makes one round after another; it starts with the first one, and ends with the block.
 
-    Orders lie beside `target`. The other arguments are those of `DriverPod`.
+    Orders are put beside `target`. For the other arguments, see `DriverPod`.
     """
 
     def __init__(self, template: str, labels: Mapping[str, str], target: str, say: Callable[[str], None]) -> None:
@@ -168,6 +168,6 @@ class RoundsPod:
             raise
 
     def end(self) -> None:
-        """Delete the pod, and with it the run that it carries out; the next run starts another pod."""
+        """Delete the pod, even in the middle of a round; the next round starts another pod."""
         self._pod = self._sender = None
         self._running.pop_all().close()

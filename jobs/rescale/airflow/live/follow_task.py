@@ -1,7 +1,7 @@
 """The task that follows a running job with rounds, and cuts over to the new job when it may.
 
-It is one long task with a process that stays warm. Killed at any moment, its next try goes on: the files beside the
-target say how far the rounds are, and the state of the task whether the job was cancelled.
+It is one long task, whose process for rounds stays warm. If it is killed, its next try resumes: the files beside the
+target record the rounds, and the state of the task records whether the job was cancelled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RETRIES: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": False,
 }
-"""Retries at once, since the job may stand still, and enough of them for days of following."""
+"""Retries without a pause, since the job may stand still, and enough of them for days of following."""
 
 
 def _follow(

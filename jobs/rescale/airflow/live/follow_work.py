@@ -14,16 +14,17 @@ import msgspec
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, job_before_of
+from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
 from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.mover import mover
-from rescale.airflow.live.parts import Parts
+from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
 from rescale.following.follower import Follower
+from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
 from rescale.planning.request.request import target_place
 from rescale.report.stored import put_report
@@ -48,15 +49,16 @@ def follow_and_cut_over(
     inlet_events: Any,
     outlet_events: Any,
 ) -> Summary:
-    """Follow the job that was looked at, cut it over, and return what came of it.
+    """Follow the job that was inspected, cut it over, and return the summary of the result.
 
     `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over.
     """
     live = live_request_of(params)
     assert live is not None
     looked = required_output(LOOK, looked)
-    before = job_before_of(looked["before"])
+    before = job_to_restart_of(looked["before"])
     target = target_place({**params, **places}["target"])
+    use_targets([target])
     with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,
@@ -70,7 +72,7 @@ def follow_and_cut_over(
         run, limit, parallelism = f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"]
         cut = CutOver(before, follower, moves, watch.mark, run, limit, parallelism)
         resumed = watch.is_cancelled()
-        parts = Parts() if resumed else _follow_until_cut(watch, cut)
+        parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
         downtime = None if resumed else round(parts.elapsed, 1)
     stood = "an earlier try has cancelled it" if downtime is None else f"it stood still for {downtime:.1f} s"
@@ -100,7 +102,7 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
         raise
 
 
-def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
+def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
     """Follow the job until it can be cut over, and cancel it."""
     watch.refuse_ended_job()
     with watch.follower.following(pins=watch.has_rounds):
@@ -115,7 +117,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
                 return cut.cancel()
 
 
-def _published(plan: Plan, before: JobBefore, started: Answer) -> Summary:
+def _published(plan: Plan, before: JobToRestart, started: Answer) -> Summary:
     """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
     certificate = places_of(plan).certificate
     return {

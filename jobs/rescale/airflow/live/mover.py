@@ -1,4 +1,4 @@
-"""Movement of state for a task that lasts: a process or a pod for each full run, and one that stays for all rounds."""
+"""Movement of state for the task that follows a job: each full run has its own process or pod, all rounds share one."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder
 from rescale.storage.store import open_store
 
 
-class Lasting(Protocol):
-    """A process of this machine, or a pod, that makes one round after another."""
+class RoundsRunner(Protocol):
+    """A process on this machine, or a pod, that makes one round after another."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan."""
 
     def end(self) -> None:
-        """End it, and with it the run that it carries out; the next run starts it again."""
+        """End the process or pod, even in the middle of a round; the next round starts another one."""
 
 
 class Mover:
-    """Moves and validates claimed plans: `full` all state, and `rounds` what changed."""
+    """Moves and validates claimed plans: `full` moves all state, `rounds` moves changes."""
 
-    def __init__(self, full: Callable[[Plan, Proof], None], rounds: Lasting) -> None:
+    def __init__(self, full: Callable[[Plan, Proof], None], rounds: RoundsRunner) -> None:
         self._full = full
         self._rounds = rounds
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: the changes of a round by what stays, all state by what ends with it."""
+        """Move and validate a plan: changes by the process or pod for rounds, all state by one of its own."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:
-        """End what stays, and with it the round that it makes."""
+        """End the process or pod for rounds, even in the middle of a round."""
         self._rounds.end()
 
 
 @contextmanager
 def mover(target: str, ti: Any) -> Iterator[Mover]:
-    """Yield a mover for the task instance of a follower of `target`; what stays ends with the block."""
+    """Yield a mover for the task instance that follows a job; its process or pod for rounds ends with the block."""
     log = StepLog().log_line
 
     def full(plan: Plan, proof: Proof) -> None:
@@ -67,7 +67,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
 
-    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # those of a task that was killed
+    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left some
     with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
         yield Mover(full, pod)
 

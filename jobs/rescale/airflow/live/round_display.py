@@ -13,7 +13,7 @@ import msgspec
 from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import REPEATED, with_newest
-from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.following.follower import Follower
@@ -26,14 +26,14 @@ from rescale.runstate.follower.rounds import Round, described_rounds
 log = logging.getLogger(__name__)
 
 _PAGE_SECONDS = 30.0
-"""Least time between two pages of the report, each of which is an XCom of up to a hundred kilobytes."""
+"""Least time between two pages of the report; a page is an XCom of up to a hundred kilobytes."""
 
 
 @dataclass
 class RoundDisplay:
-    """Display of the rounds of a follower, by a task instance `ti` with its `state`."""
+    """Shows the rounds of a follower in the task instance `ti` and its `state`."""
 
-    before: JobBefore
+    before: JobToRestart
     follower: Follower
     ti: Any
     state: Any
@@ -41,7 +41,7 @@ class RoundDisplay:
     _shown: dict[str, Any] | None = None
 
     def show(self, made: Round, waits_for: str | None, *, is_short: bool, asks: bool) -> None:
-        """Show a round, and what the cut-over waits for; None if it begins."""
+        """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
         log.info("%s", round_line(made, waits_for or "nothing: the cut-over begins"))
         self._put(
             {
@@ -68,7 +68,7 @@ class RoundDisplay:
             self.ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
 
     def show_without_rounds(self, waits_for: str, *, asks: bool) -> None:
-        """Show what the cut-over waits for, if nothing has to be moved before it; once for each."""
+        """Show what the cut-over waits for, if no rounds are made; each reason is shown once."""
         document = {"is_short": True, "asks": asks, "waits_for": waits_for, "target": self.follower.target}
         if document != self._shown:
             self._shown = document
@@ -83,7 +83,7 @@ class RoundDisplay:
 
     @cached_property
     def _plan(self) -> PlanDocument:
-        """The plan of a full run, for the report, with what goes with the cut-over."""
+        """The plan of a full run, for the report, with the sentences about the cut-over."""
         ready = with_newest(self.before.directory, self.follower.plan_full)
         document = plan_document(ready.plan, ready.snapshot, ready.kafka)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED))

@@ -1,4 +1,4 @@
-"""The proof of a cut-over by all of its records, which takes its time while the new job runs."""
+"""The comparison of all records after a cut-over, while the new job runs."""
 
 from __future__ import annotations
 

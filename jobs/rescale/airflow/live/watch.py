@@ -13,7 +13,7 @@ from typing import Any
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
-from rescale.airflow.flink.stopping import CANCELLING, JobBefore
+from rescale.airflow.flink.stopping import CANCELLING, JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 _REST, _MOST_REST_SECONDS = 4.0, 60.0
-"""Pause after a round, as a multiple of its time, if it is short already and only keeps the last one short."""
+"""Pause after a round that is short enough already, as a multiple of its duration, and at most."""
 _SHORT_SECONDS = 5.0
-"""A last round of at most this time is short enough for everybody who names no limit."""
+"""A last round of at most this time is short enough if the form names no limit."""
 
 _CONVERGED = 0.8
-"""A round that takes more than this share of the time of the one before shows that later ones get hardly shorter."""
+"""Rounds have converged when one takes more than this share of the time of the one before."""
 
 
 class WindowClosedError(RequestError):
@@ -50,10 +50,10 @@ class WindowClosedError(RequestError):
 class Watch:
     """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
 
-    No cut-over begins before the instant `opens` or after `closes`, which are those of a window; None for no limit.
+    In a window, no cut-over begins before the instant `opens` or after `closes`; None means no limit.
     """
 
-    before: JobBefore
+    before: JobToRestart
     follower: Follower
     live: LiveRequest
     params: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Watch:
     _seconds_before: float | None = None
 
     def is_cancelled(self) -> bool:
-        """Return whether an earlier try of the task has cancelled the job. Waits for its end if that is near."""
+        """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
         if not self.mark.is_set:
             return False
         with open_flink(self.before.flink) as flink:
@@ -83,13 +83,13 @@ class Watch:
     def follow(self) -> None:
         """Make rounds until a cut-over may begin.
 
-        Raises `RequestError` if somebody refuses it, the window closes, or the job ends.
+        Raises `RequestError` if somebody gives the cut-over up, the window closes, or the job ends.
         """
         self.refuse_ended_job()
         self._refuse_closed_window()
         if not self.has_rounds:
             self._copy_ahead()
-            if self._wait_without_rounds():  # much may be new by now
+            if self._wait_without_rounds():  # checkpoints may have new files by now
                 self._copy_ahead()
             return
         made = self.follower.newest_round() or self._next_round(None)
@@ -103,7 +103,7 @@ class Watch:
 
     @cached_property
     def has_rounds(self) -> bool:
-        """Whether rounds are made: no max parallelism changes otherwise, and files are copied or referred to."""
+        """Whether rounds are made: only if a max parallelism changes; else files are copied ahead or referred to."""
         return has_rounds(with_newest(self.before.directory, self.follower.plan_full).plan)
 
     def _copy_ahead(self) -> None:
@@ -154,7 +154,7 @@ class Watch:
                 "the cut-over is given up, and the job was left alone",
                 path=self.follower.target,
                 found=decision,
-                advice="discard the target; another run begins anew",
+                advice="discard the target before you trigger another run",
             )
         return None if decision is not None else "an approval"
 
@@ -229,8 +229,8 @@ class Watch:
                 operator=self.before.name,
                 expected="a running job",
                 found="a job that Flink does not know" if line is None else line.state,
-                advice="if it was cancelled on purpose: rescale follow --finish makes the result from its last "
-                "checkpoint; otherwise start it again, and trigger another run with another target",
+                advice="if it was cancelled on purpose, the last round of a follower on a command line makes the "
+                "result from its last checkpoint; otherwise start it again, and trigger a run with another target",
             )
 
 

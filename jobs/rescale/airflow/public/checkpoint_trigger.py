@@ -33,12 +33,12 @@ class CheckpointTrigger(BaseEventTrigger):
     """Trigger that fires whenever a job has a new complete checkpoint; use it with `AssetWatcher`.
 
     The event is `{"checkpoint": URI, "id": number, "job": id}`. A checkpoint that is complete when the trigger starts
-    is not new, unless `after` names another one. If several checkpoints complete between two looks, the trigger fires
-    once, for the newest. While Flink does not answer, or no such job runs, it keeps asking, and logs why.
+    is not new, unless `after` names another one. If several checkpoints complete between two requests, the trigger
+    fires once, for the newest. While Flink does not answer, or no such job runs, it logs why and asks again.
 
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id. A name also finds the job after it was started again.
-    :param period: time between two looks, in seconds.
+    :param period: time between two requests, in seconds.
     :param after: URI of the last checkpoint that is not new; None for the newest one when the trigger starts.
     """
 

@@ -11,8 +11,8 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.connections.access import DRIVER_POD, storage_access
-from rescale.airflow.forms.filled_form import proof_of, stripped
+from rescale.airflow.connections.access import DRIVER_POD, form_access
+from rescale.airflow.forms.filled_form import proof_of, trimmed_values
 from rescale.airflow.forms.given_values import check_values, given_values
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.required_approval import plan_to_execute
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rescale.process import ResultDocument
 
 _FIELDS = (
-    *("source", "target", "parallelism", "max_parallelism", "same_shape", "connection", "operators", "key_hashes"),
+    *("source", "target", "parallelism", "max_parallelism", "same_shape", "connection", "source_connection"),
+    *("operators", "key_hashes"),
     *("renames", "operator_names", "without_offsets", "kafka_offsets", "kafka_topics", "kafka_sources", "format"),
     *("files", "proof", "allowed_prefixes", "moved", "accept_unconditional_publish"),
 )
@@ -55,6 +56,7 @@ class RescaleOperator(BaseOperator):
     :param max_parallelism: new number of key groups of every operator except those with max parallelism 1.
     :param same_shape: whether to copy the snapshot unchanged.
     :param connection: id of an Airflow connection of type aws; without it, the task uses the access of its worker.
+    :param source_connection: id of a connection for the source, if it is in another store than the target.
     :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
     :param key_hashes: how keys with a `hashCode` of their own hash.
     :param renames: operators to rename, as lines `old=new`.
@@ -83,6 +85,7 @@ class RescaleOperator(BaseOperator):
         max_parallelism: int | str | None = None,
         same_shape: bool | None = None,
         connection: str | None = None,
+        source_connection: str | None = None,
         operators: Sequence[str] | Mapping[str, Mapping[str, int]] | None = None,
         key_hashes: Sequence[str] | None = None,
         renames: Sequence[str] | None = None,
@@ -107,6 +110,7 @@ class RescaleOperator(BaseOperator):
         self.max_parallelism = max_parallelism
         self.same_shape = same_shape
         self.connection = connection
+        self.source_connection = source_connection
         self.operators = operators
         self.key_hashes = key_hashes
         self.renames = renames
@@ -130,7 +134,7 @@ class RescaleOperator(BaseOperator):
 
         with task_errors():
             form = self._form()
-            with storage_access(form["connection"]):
+            with form_access(form):
                 check_values(form)
                 inspect_source(form, form, {})
                 planned = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
@@ -159,7 +163,7 @@ class RescaleOperator(BaseOperator):
         return as_openlineage(self.lineage)
 
     def _form(self) -> dict[str, Any]:
-        return stripped(given_values({name: getattr(self, name) for name in _FIELDS}))
+        return trimmed_values(given_values({name: getattr(self, name) for name in _FIELDS}))
 
     def _pod_of(self, template: str, planned: Summary, form: Mapping[str, Any]) -> Any:
         from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
@@ -193,7 +197,7 @@ class RescaleOperator(BaseOperator):
 
     def _finish(self, planned: Summary, context: Context) -> Summary:
         form = self._form()
-        with task_errors(), storage_access(form["connection"]):
+        with task_errors(), form_access(form):
             return self._publish(planned, form, context)
 
     def _publish(self, planned: Summary, form: Mapping[str, Any], context: Context) -> Summary:
@@ -203,7 +207,7 @@ class RescaleOperator(BaseOperator):
         published = publish_result(planned, form, context["ti"])
         extra = asset_extra(published_plan(planned))
         if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else a second event
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # it has this event
         else:
             context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
         return published

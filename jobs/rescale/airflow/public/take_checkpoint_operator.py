@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import Context
 
-from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
+from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import WaitingOperator
@@ -50,7 +50,7 @@ class TakeCheckpointOperator(WaitingOperator):
             with open_flink(self.flink) as flink:
                 job_id = find_job(flink, self.job).job_id
                 trigger_id = self._begin(flink, job_id, task_name(context))
-            return self._result(CheckpointTaken(self.flink, job_id, trigger_id))
+            return self._result(CheckpointQuestion(self.flink, job_id, trigger_id))
 
     def _begin(self, flink: Flink, job_id: str, name: str) -> str:
         """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""

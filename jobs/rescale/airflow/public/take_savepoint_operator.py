@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import JobBefore, job_before_of, look_at_job, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.state_stores import task_state
@@ -66,10 +66,10 @@ class TakeSavepointOperator(WaitingOperator):
                 before = self._look()
                 state.set(_BEFORE, msgspec.to_builtins(before))
             else:
-                before = job_before_of(stored)
+                before = job_to_restart_of(stored)
             return self._result(take_savepoint(before, self._run(context)))
 
-    def _look(self) -> JobBefore:
+    def _look(self) -> JobToRestart:
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
         savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
@@ -81,7 +81,7 @@ class TakeSavepointOperator(WaitingOperator):
                 found=taking.value,
                 advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
             )
-        before = look_at_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
+        before = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
         if savepoint_format is SavepointFormat.CANONICAL:
             with open_flink(self.flink) as flink:
                 if (job := flink.job(before.job_id)) is not None:

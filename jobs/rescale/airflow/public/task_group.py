@@ -43,11 +43,13 @@ def rescale_task_group(
     require_approval: Flag = None,
     approval_minutes: float | XComArg | None = None,
     connection: Text | None = None,
+    source_connection: Text | None = None,
     operators: Lines | Mapping[str, Mapping[str, int]] = None,
     key_hashes: Lines = None,
     renames: Lines = None,
     drops: Lines = None,
     state_drops: Lines = None,
+    old_rows: Lines = None,
     restarts: Lines = None,
     operator_names: Lines = None,
     without_offsets: Lines = None,
@@ -79,11 +81,13 @@ def rescale_task_group(
     :param require_approval: whether somebody has to approve the plan. The settings of the platform may require it, too.
     :param approval_minutes: time in which the plan can be approved, in minutes.
     :param connection: id of an Airflow connection of type aws; without it, tasks use the access of their worker.
+    :param source_connection: id of a connection for the source, if it is in another store than the target.
     :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
     :param key_hashes: how keys with a `hashCode` of their own hash.
     :param renames: operators to rename, as lines `old=new`.
     :param drops: operators to drop with all of their state; the plan has to be approved.
     :param state_drops: states to drop, as lines `uid:name`; the plan has to be approved.
+    :param old_rows: old rows to drop from states with a TTL, as lines `uid:state=age`; the plan has to be approved.
     :param restarts: operators whose finished subtasks run again; the plan has to be approved.
     :param operator_names: names of operators that the snapshot does not have, as lines `uid` or `operator-id name`.
     :param without_offsets: operators that may start without their Kafka offsets.

@@ -69,7 +69,7 @@ def report(
 ) -> Response:
     """Respond with the report of a run. If the run has several, `task` is the task that planned; None for any."""
     reports = XComModel.get_many(run_id=run_id, key=REPORT, dag_ids=dag_id, task_ids=task, limit=1)
-    # Airflow's types make the row a tuple, but it is the XCom.
+    # Airflow's type hints say that the row is a tuple, but it is the XCom itself.
     xcom: Any = session.scalars(reports).first()
     value = None if xcom is None else xcom.value
     try:
@@ -87,7 +87,7 @@ def _page_of_plan(value: Any) -> bytes:
 
 
 def _page(value: Any) -> bytes:
-    """Read the report beside the target. Raises an error if it is not the report of the run's plan.
+    """Read the report beside the target. Raises an error if the report is about another plan than the run's.
 
     Raises `ValueError` if the XCom does not name a place.
     """

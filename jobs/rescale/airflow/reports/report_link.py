@@ -16,7 +16,7 @@ import msgspec
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
-from rescale.airflow.steps.earlier_tasks import sibling
+from rescale.airflow.steps.earlier_tasks import sibling_task_id
 
 REPORT = "rescale_report"
 """Key of the XCom that holds the report of a run, or its place."""
@@ -53,9 +53,9 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @attrs.define()
 class ReportLink(BaseOperatorLink):
-    """Button on the page of a task. It is active as soon as the task that plans has stored a report.
+    """Button on the page of a task, active as soon as the task that plans has stored a report.
 
-    `planned` is that task, without the id of its group; None for the task of the button itself.
+    `planned` is the id of the task that plans, without its task group; None if the button is on that task's own page.
     """
 
     name = "Report"
@@ -65,7 +65,7 @@ class ReportLink(BaseOperatorLink):
         from airflow.sdk.execution_time.xcom import XCom
 
         dag_id, run_id = ti_key.dag_id, ti_key.run_id
-        planned = ti_key.task_id if self.planned is None else sibling(ti_key.task_id, self.planned)
+        planned = ti_key.task_id if self.planned is None else sibling_task_id(ti_key.task_id, self.planned)
         place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=planned, run_id=run_id, map_index=-1)
         return "" if place is None else report_url(dag_id, run_id, planned)
 

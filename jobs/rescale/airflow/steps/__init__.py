@@ -1,1 +1,1 @@
-"""Tasks that run a step, as a process of this machine or as a pod, and what all tasks have in common."""
+"""Tasks that run a step, as a process on this machine or as a pod, and the base of all tasks."""

@@ -40,7 +40,7 @@ It is only for messages; `required_approval` decides what is carried out."""
 T = TypeVar("T")
 
 
-def sibling(task_id: str, other: str) -> str:
+def sibling_task_id(task_id: str, other: str) -> str:
     """Return the id of another task of the same rescale.
 
     All tasks of a rescale are in the same task group, if any, whose id comes before each of their ids.
@@ -64,12 +64,12 @@ class XComField(NamedTuple):
 
 def output_of_any(ti: Any, *task_ids: str) -> Any:
     """Return the output of the first of these tasks of the rescale that has one, or None."""
-    siblings = (sibling(ti.task_id, task_id) for task_id in task_ids)
+    siblings = (sibling_task_id(ti.task_id, task_id) for task_id in task_ids)
     return next((output for task_id in siblings if (output := ti.xcom_pull(task_ids=task_id)) is not None), None)
 
 
 def required_output(task_id: str, output: T | None) -> T:
-    """Return the output of a task. Raises `RequestError` if there is none, as of a task marked as successful."""
+    """Return the output of a task. Raises `RequestError` without one, as after a user marked the task as successful."""
     if output is None:
         raise RequestError(
             f"the task {task_id!r} has no output: it did not finish",

@@ -19,8 +19,8 @@ from airflow.sdk import BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1EnvVar, V1Pod
 
-from rescale.airflow.connections.access import storage_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.connections.access import form_access
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.airflow.steps.trace_context import trace_context
@@ -38,8 +38,8 @@ CONTAINER = "driver"
 CLUSTER_ACCESS: dict[str, Any] = (
     {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
 )
-"""Arguments that select the cluster: the one that Airflow itself runs in, or that of the connection
-`kubernetes_default`."""
+"""Arguments that select the cluster: the cluster in which Airflow itself runs, or the one that the connection
+`kubernetes_default` names."""
 _SECONDS_TO_START = 900
 """Timeout for the start of a pod; the cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
@@ -107,7 +107,7 @@ class StepPod(KubernetesPodOperator):
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:
-        return stripped(context["params"] if self.values is None else self.values)
+        return trimmed_values(context["params"] if self.values is None else self.values)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
         """Resume when the pod has ended. A failure becomes one of our errors."""
@@ -146,12 +146,12 @@ class StepPod(KubernetesPodOperator):
 
 @contextmanager
 def _access(form: Mapping[str, Any]) -> Iterator[None]:
-    with task_errors(), storage_access(form["connection"]):
+    with task_errors(), form_access(form):
         yield
 
 
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
-    """Return the error of a failed pod: that of its result document, if its exit code is the pod's."""
+    """Return the error of a failed pod, from its result document if the document has the pod's exit code."""
     if code and open_store(result).stat(result) is not None:
         try:
             read_result(result)

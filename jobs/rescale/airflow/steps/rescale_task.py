@@ -1,10 +1,11 @@
-"""Base of all tasks: they have the access that the form names, and fail or retry as our errors say."""
+"""Base of all tasks: it gives them the access that the form names, and maps our errors to failures and retries."""
 
 from __future__ import annotations
 
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
@@ -12,8 +13,8 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import BaseOperatorLink, get_current_context
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
-from rescale.airflow.connections.access import storage_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.connections.access import form_access
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
 from rescale.airflow.steps.retries import RETRIES, task_errors
@@ -76,15 +77,15 @@ def rescale_task(
     """Return a task factory for a function. The task has the access that the form names, and fails by our errors.
 
     The function's return value becomes an XCom; it is not logged. With `multiple_outputs`, other tasks can read single
-    fields of it. Without `has_access`, the function opens `storage_access` itself when it needs it. `arguments` are
+    fields of it. Without `has_access`, the function opens `form_access` itself when it needs it. `arguments` are
     those of `RescaleTask`.
     """
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
         with task_errors():
-            params = stripped(params)
-            with storage_access(params["connection"] if has_access else None):
+            params = trimmed_values(params)
+            with form_access(params) if has_access else nullcontext():
                 return function(*inputs, params=params, **more)
 
     shown = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}

@@ -19,7 +19,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow import sdk
-from rescale.airflow.forms.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.text.errors import RescaleError, unexpected
 from rescale.text.names import printable
 
@@ -89,6 +89,6 @@ def task_errors() -> Iterator[None]:
         if not is_rescale_error(error):
             raise
         ours = unexpected(error)
-        word_for_form(ours)
+        reword_for_form(ours)
         log.error("%s", ours)
         raise (FinalTaskEnded if ours.final and not _POLICY else TaskEnded)(ours) from None

@@ -1,4 +1,4 @@
-"""Tasks that move or read state. Each runs a step outside the worker's process, and waits for its end.
+"""Tasks that move or read state. Such a task runs a step outside the worker's process, and waits for the step's end.
 
 Only this module decides where the step runs: in a pod if `RESCALE_DRIVER_POD` names a template, otherwise as a process
 of the worker.
@@ -14,7 +14,7 @@ from typing import Any
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import Spark, platform_spark
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling
+from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling_task_id
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf, rescale_task
 from rescale.airflow.steps.trace_context import trace_context
 from rescale.airflow.task_log import StepLog
@@ -49,7 +49,7 @@ def step_task(
 
         def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
             given = {} if values is None else {"params": values}
-            return task.override(task_id=sibling(beside, task_id))(planned, **given)
+            return task.override(task_id=sibling_task_id(beside, task_id))(planned, **given)
 
         return process
     _refuse_spark_setting()
@@ -59,7 +59,7 @@ def step_task(
 
     def pod(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
         return StepPod(
-            task_id=sibling(beside, task_id),
+            task_id=sibling_task_id(beside, task_id),
             task_display_name=display_name,
             doc_md=doc,
             step=step,
@@ -122,7 +122,7 @@ def in_a_process(
 
 
 def environment_of_steps(spark: Spark) -> dict[str, str]:
-    """Return the environment of a step with this Spark: that of this process without Airflow's variables.
+    """Return the environment of a step with this Spark: the environment of this process without Airflow's variables.
 
     These hold connections and keys, and the step may run users' own functions that hash keys.
     """

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterBadDateError, croniter
 
 
-class Hours(NamedTuple):
-    """Hours of a window, and a way to ask for them; times of day are in `zone`.
+class WindowHours(NamedTuple):
+    """Opening and closing times of a window; times of day are in `zone`.
 
     `schedule` is a cron expression, and runs begin earlier than it says by `begins_before`.
     """
@@ -27,15 +27,15 @@ class Hours(NamedTuple):
     zone: ZoneInfo
 
     def opening(self, began: datetime, *, by_schedule: bool) -> datetime | None:
-        """Return when the window opens or opened whose run began then; None if it never does.
+        """Return when the window of a run that `began` then opens or opened; None if it never opens.
 
-        A run that was not begun `by_schedule` belongs to the window that would have begun last.
+        A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
         """
         instant = (began.astimezone(UTC) + self.begins_before).astimezone(self.zone)
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
     def closing(self, opened: datetime) -> datetime:
-        """Return when the window closes that opened then, in the zone's time."""
+        """Return when a window that `opened` then closes, in the zone's time."""
         return closing(opened, self.closes, self.zone)
 
 

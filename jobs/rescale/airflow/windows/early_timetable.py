@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class EarlyTimetable(Timetable):
-    """Timetable with a run before each time of a cron expression: earlier by `begins_before`, as time passes.
+    """Timetable with a run before each time of a cron expression, earlier by `begins_before`.
 
-    Where clocks change in between, the local time of a run is another one than that of the expression, less that time.
+    `begins_before` is elapsed time: if the clocks change in between, the local times differ by an hour more or less.
     """
 
     def __init__(self, schedule: str, timezone: str, begins_before: timedelta) -> None:
@@ -48,7 +48,7 @@ class EarlyTimetable(Timetable):
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """Return the next run: that for the next opening, at an earlier time."""
+        """Return the next run: `begins_before` earlier than the next time of the cron expression."""
         before = self._begins_before
         last = last_automated_data_interval
         opening = self._openings.next_dagrun_info(

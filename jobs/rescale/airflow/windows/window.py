@@ -18,13 +18,13 @@ from airflow.sdk import Param
 
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
-from rescale.airflow.forms.filled_form import refuse_silent_copy, refuse_unapproved_drops, stripped
+from rescale.airflow.forms.filled_form import refuse_unapproved_drops, refuse_unintended_copy, trimmed_values
 from rescale.airflow.forms.form import Form, flag, rescale_form
 from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
-from rescale.airflow.windows.closing import Hours
+from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
 from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
 from rescale.flink_rest.client import StopMode
@@ -47,7 +47,7 @@ OUTSIDE_HOURS = "outside_hours"
 
 @dataclass(frozen=True)
 class Window:
-    """A window; `values` are those of form fields.
+    """A window; `values` are the values of form fields.
 
     No run starts after the time of day `closes`, in `timezone`. The state of a job that is rescaled while it runs is
     moved from `begins_before` the opening on, and the job is cut over while the window is open.
@@ -78,9 +78,9 @@ class Window:
         return CronTriggerTimetable(self.schedule, timezone=self.timezone)
 
     @property
-    def hours(self) -> Hours:
+    def hours(self) -> WindowHours:
         expression = expression_of(CronTriggerTimetable(self.schedule, timezone=self.timezone))
-        return Hours(expression, self.closes, self.begins_before, self.zone)
+        return WindowHours(expression, self.closes, self.begins_before, self.zone)
 
     @property
     def has_job(self) -> bool:
@@ -163,7 +163,7 @@ def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any
     """Return the error that the first task would raise for the form of an entry, or None."""
     defaults = with_defaults(_form_of(entry), settings().form)
     try:
-        check(stripped({**{field: param.value for field, param in defaults.items()}, **entry}))
+        check(trimmed_values({**{field: param.value for field, param in defaults.items()}, **entry}))
     except RequestError as error:
         return error
     return None
@@ -171,7 +171,7 @@ def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any
 
 def _check_shape(filled: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the form asks for nothing, for two things at once, or for an unapproved loss."""
-    refuse_silent_copy(filled)
+    refuse_unintended_copy(filled)
     refuse_unapproved_drops(filled, required=drops_need_approval())
 
 

@@ -18,7 +18,7 @@ from rescale.airflow.forms.filled_form import refuse_unknown_fields
 from rescale.airflow.state_stores import window_state
 from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
-from rescale.airflow.windows.closing import Hours
+from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.targets import pattern_fault, target_of
 from rescale.airflow.windows.window import OUTSIDE_HOURS, Window
 from rescale.storage.locations import normalise
@@ -46,8 +46,8 @@ def open_window(window: Window, asset: Asset) -> Any:
 def close_window(asset: Asset) -> Any:
     """Return the task that records what was rescaled, and adds the event of the result to the window's asset.
 
-    Only tasks that hand a result over come directly before it. The first task would count as the success that its
-    trigger rule asks for, also in a run with nothing to do.
+    Its only upstream tasks are those that hand a result over. If `open_window` were one of them, its success alone
+    would satisfy the trigger rule, also in a run with nothing to do.
     """
 
     def close(
@@ -77,13 +77,19 @@ def close_window(asset: Asset) -> Any:
 
 
 def opened_window(
-    name: str, hours: Hours, params: Mapping[str, Any], dag_run: Any, last: Mapping[str, str] | None, now: datetime
+    name: str,
+    hours: WindowHours,
+    params: Mapping[str, Any],
+    dag_run: Any,
+    last: Mapping[str, str] | None,
+    now: datetime,
 ) -> Summary:
     """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
 
     Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`.
     """
     from rescale.airflow.windows.newest import newest_savepoint
+    from rescale.options.profiles import use_targets
 
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
@@ -107,6 +113,7 @@ def opened_window(
         known["opens"] = opening.isoformat()
     if "source" not in params:
         return known
+    use_targets([])  # the source is all that is read
     newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")

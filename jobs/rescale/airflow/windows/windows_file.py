@@ -52,7 +52,7 @@ def read_windows(path: Path) -> WindowsFile:
 
 
 class WindowsError(Exception):
-    """All errors in the file of windows, one per line; the text of a `RequestError` has no line breaks."""
+    """Error with all errors in the file of windows, one per line; the text of a `RequestError` has no line breaks."""
 
 
 def refuse(wrong: Sequence[RequestError]) -> None:

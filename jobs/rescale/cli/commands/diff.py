@@ -9,9 +9,9 @@ from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.insight.file_changes import file_changes
-from rescale.options.command_line import arguments_of_step
+from rescale.options.command_line import arguments_of_step, options_of
 from rescale.options.option import Group
-from rescale.options.rows import options_of
+from rescale.options.profiles import add_profiles
 from rescale.report.differences import DiffDocument
 from rescale.report.pages.difference import difference_text
 from rescale.report.pages.file_changes import file_changes_text
@@ -27,7 +27,7 @@ DESCRIPTION = (
     "code 0: equal; 4: different."
     "\n\n"
     "With --by-file, compares two checkpoints of a running job by their files, without reading rows: how much a round "
-    "of `rescale follow` would read, and whether a live rescale pays. Exit code 0."
+    "of `rescale follow` would read, and whether a live rescale pays off. Exit code 0."
 )
 EXAMPLE = "rescale diff s3://flink/savepoint-1a2b s3://flink/new"
 
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name.lower(), metavar=name, help="a savepoint or checkpoint")
     add_request_options(parser, "diff", "Intended differences in B; everything else is compared.")
     add_master(parser)
+    add_profiles(parser, "a", ("b",))
     parser.add_argument(
         "--by-file",
         action="store_true",

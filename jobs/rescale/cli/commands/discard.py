@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.output import Output
+from rescale.options.profiles import add_profiles
 from rescale.planning.request.request import target_place
 from rescale.report.answers import DiscardAnswer
 from rescale.runstate.removal import discard
@@ -15,7 +16,7 @@ SUMMARY = "remove the files that an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never removes a published result, or other files."
 EXAMPLE = "rescale discard s3://flink/new"
 
-_NOTHING = "there is nothing to remove: there are no files of an unpublished run in this target or beside it"
+_NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
 """The same command resumes after an interruption."""
@@ -23,6 +24,7 @@ RESUMES = True
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the target of that run")
+    add_profiles(parser, targets=("target",))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

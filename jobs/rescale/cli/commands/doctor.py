@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.doctor.diagnosis import diagnose, diagnosis_text
+from rescale.options.profiles import add_profiles
 from rescale.planning.request.request import target_place
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="URI", help="a savepoint or checkpoint to list and read")
     parser.add_argument("--target", metavar="URI", help="directory of a result, whether it exists or not")
     parser.add_argument("--flink", metavar="URL", help="address of Flink's REST API, such as http://jobmanager:8081")
+    add_profiles(parser, "source", ("target",))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:

@@ -1,4 +1,4 @@
-"""`rescale follow`: move a running job's checkpoints, one by one, so that little is left to move when the job stops."""
+"""`rescale follow`: move the changes of a running job's checkpoints, so that little is left to move when it stops."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
-from rescale.cli.commands.run import carry_out, move, reported, this_process
-from rescale.cli.consent import agree_to_mixed_maxima
+from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
+from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import own_rounds
 from rescale.cli.terminal import waiting
@@ -16,6 +16,7 @@ from rescale.following.follower import Follower, Limits, finished_plan
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
+from rescale.options.profiles import add_profiles
 from rescale.options.rows import FOLLOWED, OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     add_request_options(parser, "follow", shape=True)
     add_master(parser)
+    add_profiles(parser, "checkpoints", ("target",))
     parser.add_argument("--yes", action="store_true", help="give operators different max parallelisms without asking")
 
 
@@ -66,12 +68,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with own_rounds(arguments.master) as move_round:
 
         def move_any(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process, and a full run in a process of its own."""
+            """Move a round in the lasting process; move, or compare, all records in a process of its own."""
             if proof is not Proof.CHANGES:
-                agree_to_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
+                if plan.continued is None:
+                    confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
                 move(plan, arguments.master, proof)
                 return
-            with reported(plan):
+            with errors_in_report(plan):
                 move_round(plan, proof)
 
         follower = Follower(

@@ -15,6 +15,7 @@ from rescale.cli.arguments import (
 )
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.options.profiles import add_profiles
 from rescale.planning.request.kafka_offsets import FORMS, offsets_text
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_request_options(parser, "inspect")
     add_for_flink(parser)
+    add_profiles(parser, "source")
     parser.add_argument(
         "--kafka-offsets",
         choices=FORMS,

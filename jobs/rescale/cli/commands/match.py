@@ -9,7 +9,8 @@ from rescale.cli.arguments import add_request_options, add_source, given_uids, m
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.flink.job_graph import read_job_graph
-from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
+from rescale.options.profiles import add_profiles
+from rescale.planning.matching import Counterpart, counterparts_of_graph, counterparts_of_snapshot, match
 from rescale.report.pages.matched import match_document, matched_text
 from rescale.snapshot.reading.discovery import METADATA, find_metadata
 from rescale.snapshot.reading.given_names import unused_names
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "does not run yet), or a second savepoint or checkpoint",
     )
     add_request_options(parser, "match")
+    add_profiles(parser, "source")
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
@@ -55,9 +57,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         new = (
             _read_graph(job, dict(uids))
             if is_graph
-            else of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
+            else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
-    in_snapshot = of_snapshot(old.operators)
+    in_snapshot = counterparts_of_snapshot(old.operators)
     matching = match(in_snapshot, new)
     unused = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
     document = match_document(old.directory, job, matching, of_plan=is_graph, unused_names=unused)
@@ -86,4 +88,4 @@ def _holds_files(uri: str) -> bool:
 
 def _read_graph(uri: str, names: dict[str, str]) -> list[Counterpart]:
     data, _ = open_store(uri).read_all(uri, METADATA_LIMIT)
-    return of_graph(read_job_graph(data, uri), names)
+    return counterparts_of_graph(read_job_graph(data, uri), names)

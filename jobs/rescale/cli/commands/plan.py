@@ -17,9 +17,10 @@ from rescale.cli.arguments import (
 )
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document, plan_text
-from rescale.runstate.claim import refuse_taken
+from rescale.runstate.claim import refuse_unavailable_target
 from rescale.text.errors import RescaleError
 
 SUMMARY = "show what a rescale would do; moves nothing"
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
     add_request_options(parser, "plan", "Operators are named as they are in SOURCE.", shape=True)
     add_cluster(parser)
+    add_profiles(parser, "source", ("target", "base"))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
@@ -52,7 +54,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 def _refused(plan: Plan) -> RescaleError | None:
     """Return the error of a run that could not start or resume in the target as it is now; None if it could."""
     try:
-        refuse_taken(plan)
+        refuse_unavailable_target(plan)
     except RescaleError as error:
         return error
     return None

@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.arguments import add_for_flink, add_request_options, given_uids, moves_of, prefixes_of, release_line_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.options.profiles import add_profiles
 from rescale.report.answers import WrittenReport
 from rescale.report.stored import report_of
 from rescale.storage.locations import contains, join, normalise, parent, real
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_request_options(parser, "report")
     add_for_flink(parser)
+    add_profiles(parser, "of", ("of", "out"))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

@@ -6,15 +6,16 @@ import argparse
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
-from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima, agree_to_restarts
+from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
-from rescale.cli.own_step import run_own_step
+from rescale.cli.own_step import own_rounds, run_own_step
 from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
+from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.plan.proof_scope import how_proven
@@ -23,7 +24,7 @@ from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
-from rescale.runstate.claim import claim, refuse_taken
+from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import store_plan_page
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import places_of
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
     add_request_options(parser, "run", "Operators are named as they are in SOURCE.", shape=True)
     add_master(parser)
+    add_profiles(parser, "source", ("target", "base"))
     parser.add_argument(
         "--prepare",
         action="store_true",
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="drop state, restart operators, and give operators different max parallelisms, without asking",
+        help="drop state and old rows, restart operators, and allow different max parallelisms, without asking",
     )
 
 
@@ -81,29 +83,37 @@ def carry_out(
     yes: bool = False,
     rounds: Sequence[Round] = (),
 ) -> None:
-    """Move, validate and publish as planned, or resume that; answer with the outcome.
+    """Move, validate and publish a plan, or resume that; print the outcome.
 
     `rounds` are those of a follower before this run.
     """
     plan = ready.plan
-    planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
     proof, before = requested_proof or Proof.RECORDS, is_published(plan)
     if not before:
-        refuse_taken(plan)
-    output.say(plan_text(planned))
-    if not before:
-        agree_to_losses(planned.surgery, output, yes=yes)
-        agree_to_restarts(planned.surgery, output, yes=yes)
-        agree_to_mixed_maxima(plan.mixed_maxima, output, yes=yes)
-        if how := how_proven(plan, proof):
-            output.say(how)
-        claim(plan, accept_unconditional=accept_unconditional, by=this_process())
-        store_plan_page(plan, plan_markdown(planned))
-        output.say(put_report(plan, planned))
-        move(plan, master, proof)
-    with waiting(f"publishing {plan.target}"):
-        published = publish(plan, accept_unconditional=accept_unconditional)
-        put_report(plan)  # also for an earlier result: its run may have ended before it wrote the report
+        refuse_unavailable_target(plan)
+    with ExitStack() as ending:
+        # The process and its workers start while the plan is explained.
+        records = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        carry_out_plan = None if before else ending.enter_context(own_rounds(master, records))
+        planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
+        output.say(plan_text(planned))
+        if carry_out_plan is not None:
+            confirm_losses(planned.surgery, output, yes=yes)
+            confirm_restarts(planned.surgery, output, yes=yes)
+            confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
+            if how := how_proven(plan, proof):
+                output.say(how)
+            claim(plan, accept_unconditional=accept_unconditional, by=this_process())
+
+            def explain() -> str:
+                store_plan_page(plan, plan_markdown(planned))
+                return put_report(plan, planned)
+
+            with errors_in_report(plan):
+                carry_out_plan(plan, proof, explain)
+        with waiting(f"publishing {plan.target}"):
+            published = publish(plan, accept_unconditional=accept_unconditional)
+    put_report(plan)  # also for an earlier result: its run may have ended before it wrote the report
     if published.already and requested_proof is not None:
         output.say(_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
@@ -124,12 +134,12 @@ def _proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
 
 def move(plan: Plan, master: str, proof: Proof) -> None:
     """Run all steps of a plan in one process."""
-    with reported(plan):
+    with errors_in_report(plan):
         run_own_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
 
 
 @contextmanager
-def reported(plan: Plan) -> Iterator[None]:
+def errors_in_report(plan: Plan) -> Iterator[None]:
     """Put a final error of the block into the report of the plan."""
     try:
         yield

@@ -8,6 +8,7 @@ from rescale.cli.arguments import add_master, add_request_options, add_source
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.options.command_line import arguments_of_step
+from rescale.options.profiles import add_profiles
 from rescale.report.pages.outcome import certificate_text
 from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.step import Step
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     differences = "Intended differences in TARGET (default: those that its certificate declares)."
     add_request_options(parser, "validate", differences)
     add_master(parser)
+    add_profiles(parser, "source", ("target",))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

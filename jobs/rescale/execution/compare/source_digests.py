@@ -1,19 +1,28 @@
-"""Digests of records by state, for comparisons of sources whose records lie elsewhere, or in another order."""
+"""Digests of records by state, which do not depend on where and in which order the records are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from rescale.execution.sources.record_sources import RecordSource, SourceReader
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.blocks.records import Records, framed_size
+from rescale.flink.keyed.ttl.old_records import LeftOut
 from rescale.snapshot.snapshot_files import SnapshotFiles
+
+
+class SourceDigests(NamedTuple):
+    """Digests of the records of a source, by state name; and the old rows that were `left_out`, by state."""
+
+    states: dict[str, StateDigest]
+    left_out: dict[str, LeftOut]
 
 
 def digest_records(
     source: RecordSource, files: SnapshotFiles, key_groups_of: Callable[[Records], Longs]
-) -> dict[str, StateDigest]:
+) -> SourceDigests:
     """Read all records of a source in the snapshot with these `files`; return their digests by state name.
 
     `key_groups_of` returns the key groups under which the records of a batch are digested. States without records are
@@ -27,7 +36,7 @@ def digest_records(
         digester.add(records, key_groups_of(records))
         accounted += framed_size(records, source.max_parallelism)
     batches.check_all_read(accounted)
-    return dict(zip(names, digester.digests(), strict=True))
+    return SourceDigests(dict(zip(names, digester.digests(), strict=True)), dict(batches.left_out))
 
 
 def add_digests(total: dict[str, StateDigest], digests: Mapping[str, StateDigest]) -> None:

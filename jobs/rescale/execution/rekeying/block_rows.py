@@ -3,8 +3,8 @@
     Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last:u32 }*  blocks
 
 A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
-record of a block begins. Blocks of one cell go in the order of their units and batches, which is that of the source; so
-do the records in a block.
+record of a block begins. Blocks of one cell are sorted by unit and batch: they and their records keep the source's
+order.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class BlockSorter:
 def write_rows(
     operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the border before them, row) for rows of blocks that lie between the same two `borders`."""
+    """Yield (index of the border before the row, row); all blocks of a row lie between the same two `borders`."""
     ends = np.cumsum(index["size"], dtype=np.int64)
     sections = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
     first = 0

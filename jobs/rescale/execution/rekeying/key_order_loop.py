@@ -84,11 +84,11 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
         below = 2 * place + 1
         first = heap[below]
         if below + 1 < count:
-            sibling = heap[below + 1]
-            if key_words[sibling] < key_words[first] or (
-                key_words[sibling] == key_words[first] and _comes_first(data, at, sibling, first)
+            sibling_task_id = heap[below + 1]
+            if key_words[sibling_task_id] < key_words[first] or (
+                key_words[sibling_task_id] == key_words[first] and _comes_first(data, at, sibling_task_id, first)
             ):
-                below, first = below + 1, sibling
+                below, first = below + 1, sibling_task_id
         if key_words[run] < key_words[first] or (
             key_words[run] == key_words[first] and _comes_first(data, at, run, first)
         ):
@@ -100,7 +100,7 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
 
 @compiled
 def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
-    """Whether the next record of a run comes before that of another run, if their words are equal."""
+    """Whether the next record of a run precedes the other run's, if the first eight bytes of their keys are equal."""
     begin, other_begin = at[run] + 4, at[other_run] + 4
     size, other_size = number(data, at[run]), number(data, at[other_run])
     for i in range(min(size, other_size)):

@@ -17,6 +17,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
+from rescale.snapshot.read_counter import counted
 from rescale.text.errors import RescaleError
 
 BATCHES = 8
@@ -27,7 +28,8 @@ BATCHES = 8
 class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
-    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    `receipts` is the partition whose task adds receipts up. `whole_entries` is the property of the writer
+    (`KeyedWriter`).
     `done` is called with the bytes of the source read so far.
     """
 
@@ -48,8 +50,8 @@ class MapTask:
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(planned, number, ranges, reader)
                 for unit in mine:
-                    yield from sorter.rows(unit)
-                    self.done(unit.size)
+                    with counted(unit.size, self.done):
+                        yield from sorter.rows(unit)
                 yield self.receipts, packed(sorter.receipt())
             except RescaleError as error:
                 if not error.final:
@@ -71,6 +73,7 @@ class _OperatorSorter:
         self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
         self._reader = reader
         self._sizes = np.zeros(self._sorter.cells, np.int64)
+        self._young = planned.young_records()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
@@ -79,6 +82,8 @@ class _OperatorSorter:
             records = replace(batch_records, states=new_ids[batch_records.states])
             if some_are_left_out:
                 records = records.only(records.states != LEFT_OUT)
+            if self._young is not None:
+                records = self._young.of(records)
             new_groups, _ = self._planned.key_groups.of(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.plan.rekeying import PlannedSource, Rekeying, work_of
 from rescale.planning.task_sizes import UNIT_SIZE
-from rescale.snapshot.places import ChangePlace, StreamPlace
-
-_RATE_OF_CHANGES = 4
-"""How many times as fast changed files are read: most of their rows are compared with each other, and go no further."""
+from rescale.snapshot.places import StreamPlace
 
 
 class ReadUnit(NamedTuple):
-    """A source of operator number `operator`, or the part of it that a task reads; `number` is its place among all.
+    """A source of the operator with number `operator`, or a part of the source if it is a stream.
 
-    Only streams are read in parts.
+    `number` is the index of this unit among all units.
     """
 
     number: int
@@ -31,8 +28,8 @@ class ReadUnit(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """Bytes of usual state that cost as much work."""
-        return self.size // _RATE_OF_CHANGES if isinstance(self.source.place, ChangePlace) else self.size
+        """Bytes of key-group streams that would be as much work."""
+        return work_of(self.source.place)
 
 
 def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:

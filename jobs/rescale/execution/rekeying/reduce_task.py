@@ -9,7 +9,7 @@ from typing import Generic
 
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.key_order import in_key_order
-from rescale.execution.rekeying.sorted_blocks import take_in
+from rescale.execution.rekeying.sorted_blocks import collect_blocks
 from rescale.execution.writers.protocol import KeyedWriter, RecordOrder, Result, Work
 from rescale.plan.plan import Plan
 from rescale.text.errors import RescaleError
@@ -30,7 +30,7 @@ class ReduceTask(Generic[Work, Result]):
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
         with BlockBuffer() as buffer:
-            taken = take_in(rows, buffer)
+            taken = collect_blocks(rows, buffer)
             works: Sequence[Work] = pickle.loads(self.works[partition])
             for work in works:
                 mine = work.range

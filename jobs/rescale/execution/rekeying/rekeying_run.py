@@ -15,7 +15,7 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying.map_task import MapTask
 from rescale.execution.rekeying.read_units import read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
-from rescale.execution.rekeying.totals import add_up
+from rescale.execution.rekeying.totals import sum_receipts
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
@@ -65,7 +65,7 @@ def _rekeyed(
     )
     states = {i: number_of_states(plan, rekeying) for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
-    totals = shuffle.read(receipts, partial(add_up, shapes=shapes))
+    totals = shuffle.read(receipts, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams(plan, rekeyings, totals, ranges)

@@ -64,7 +64,7 @@ class PartitionBlocks:
         return SortedBlocks(number_of_states, cells, sizes, lasts, places, self.buffer)
 
 
-def take_in(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
+def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
     """Put the blocks of rows, which come in any order, into the buffer and sort them."""
     parts = [np.empty(0, _BLOCK)]
     for data in rows:

@@ -28,7 +28,7 @@ def packed(receipt: Receipt | RescaleError) -> bytes:
     return zlib.compress(pickle.dumps(receipt), _FAST)
 
 
-def add_up(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
+def sum_receipts(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
     """Return the bytes of all blocks by operator, with a row for each key group and a column for each state.
 
     Returns an error if there is one. `shapes` has (number of key groups, number of states) by operator.

@@ -1,9 +1,9 @@
 """Assignment of the new streams' write ranges to the partitions of the shuffle.
 
 A large stream has many ranges, so that the number of subtasks does not limit the number of tasks; many small streams
-share a partition. The cuts between ranges change no byte of a file, but they become its parts, on which its ETag
-depends. So cuts depend on the plan alone: a run that resumes with fewer cores, or that was thought lost, writes the
-same files. Only the number of ranges in a partition depends on the cores.
+share a partition. The cuts between ranges change no byte of a file, but ranges become parts of its upload, and its ETag
+depends on these parts. So cuts depend on the plan alone: a run that resumes with fewer cores writes the same files, and
+so does a lost run whose tasks are still active. Only the number of ranges in a partition depends on the cores.
 """
 
 from __future__ import annotations

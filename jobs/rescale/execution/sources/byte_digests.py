@@ -1,6 +1,6 @@
 """Checksums of runs of bytes: 128-bit XXH3, added mod 2^128 so that sums do not depend on the order.
 
-XXH3 is the fastest suitable hash, and its library releases Python's lock.
+XXH3 is the fastest suitable hash, and its library releases Python's GIL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
 
 
 def digest_pair(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> tuple[int, int]:
-    """Return the digests of two runs of bytes. Computing both is faster than comparing the bytes in Python."""
+    """Return the digests of two runs of bytes: hashing both is faster than comparing their bytes in Python."""
     return digest(chunks), digest(others)
 
 

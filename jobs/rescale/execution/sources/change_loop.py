@@ -25,7 +25,7 @@ def _order_of_rows(
     new_groups: Longs,
     j: int,
 ) -> Long:
-    """Return the order of old row i and new row j: negative, 0 or positive. Behind its last row, a side comes last."""
+    """Compare the keys of old row i and new row j: negative, 0 or positive. A side without more rows comes last."""
     if i == len(starts):
         return np.int64(1)
     if j == len(new_starts):
@@ -52,9 +52,10 @@ def mark_differences(
     left: Flags,
     came: Flags,
 ) -> tuple[int, int]:
-    """Mark the old rows that `left` and the new ones that `came`; return how many of both were compared.
+    """Mark the old rows that were removed (`left`) and the new rows that were added (`came`).
 
-    The comparison ends with the rows of one side, unless there are no more of it (`is_end`, `is_new_end`).
+    Stops when all rows of one side are compared, unless these were its last (`is_end`, `is_new_end`). Returns the
+    numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
     while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
@@ -93,9 +94,9 @@ def put_changes(
     ends: Longs,
     groups: Longs,
 ) -> int:
-    """Put a record for each key whose row left or came: `VALUE` and the new value, or `DELETION`; return their number.
+    """Write a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
 
-    A key has `prefix` bytes of its key group in front, on both sides.
+    Every key begins with the `prefix` bytes of its key group. Returns the number of records.
     """
     i, j, count, at = 0, 0, 0, np.int64(0)
     while i < len(left_starts) or j < len(came_starts):

@@ -1,10 +1,10 @@
 """Rows in which two checkpoints of one RocksDB directory differ, found without reading the files that they share.
 
-A key can only have changed if a file that only one checkpoint has holds a row of it: compactions move rows and drop
-hidden or expired ones, but only from file to file. So these files are read, without those that compactions alone have
-rewritten, by the MANIFEST, and with those that were written and compacted in between. Most of their rows were only
-moved, which their entries show (`changed_keys`). The live values of all other keys are looked up in both databases and
-compared:
+A key can only have changed if a file that only one of the two checkpoints has holds a row of it: compactions move rows
+from file to file, and drop only hidden or expired ones. So these files are read, except for those that, by the
+MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
+too. Most of the rows were only moved, which their entries show (`changed_keys`). The live values of all other keys are
+looked up in both databases and compared, for these reasons:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
@@ -51,9 +51,10 @@ _KEYS_AT_ONCE = 1 << 14
 
 
 class Changes(NamedTuple):
-    """Some changes of one state: the rows that `left` since the earlier checkpoint, and those that `came`.
+    """Changes of one state since the earlier checkpoint: the rows that were removed (`left`) and added (`came`).
 
-    Both are in the order of their keys. A key with another value is in both. The next changes overwrite the rows.
+    Both sets of rows are sorted by key; a key whose value has changed is in both. The reader's next `Changes` overwrite
+    these rows.
     """
 
     left: Records
@@ -120,18 +121,21 @@ class ChangeReader:
         )
 
     def _passed_tables(self, state: str) -> Iterator[SstTable]:
-        """Yield the SST files of a state that were written and compacted away; `SnapshotError` if one is of another."""
+        """Yield the SST files of a state that were written and compacted away between the checkpoints.
+
+        Raises `SnapshotError` if a file belongs to another state.
+        """
         for own, name, extent in self._place.passed:
             if own == state:
                 (file,) = listed_files(self._files, [(name, extent)])
                 table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
                 if (other := table.properties.column_family) != state:
-                    raise SnapshotError("an SST file is of another state", path=file.uri, state=state, found=other)
+                    raise SnapshotError("an SST file belongs to another state", path=file.uri, state=state, found=other)
                 yield table
 
 
 class ChangeRecords:
-    """Changes from a reader, as records: for each key its new value or its deletion."""
+    """Changes from a `ChangeReader`, as records: a key with its new value or its deletion."""
 
     def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
         self._reader = reader

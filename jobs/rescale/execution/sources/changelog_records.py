@@ -24,7 +24,7 @@ BaseParts = Callable[[Windows], Sequence[InWindows]]
 
 
 class ChangelogRecords:
-    """Reads a changelog's records; their state ids are those of `header`, which lists all states."""
+    """Reads a changelog's records, with the state ids of `header`, which lists all states."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ChangelogRecords:
         self._base = base
 
     def __iter__(self) -> Iterator[Records]:
-        """Yield batches of records; errors name the file, for changes the first one of the log."""
+        """Yield batches of records; errors name the file, or the first file of the log if a change is at fault."""
         windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())

@@ -11,9 +11,10 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
-from rescale.rocksdb.engine.scan import StateRows
+from rescale.rocksdb.engine.scan import StateRows, StateSizes
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.read_counter import count
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.scratch import scratch_directory
 
@@ -52,10 +53,18 @@ class DatabaseRecords:
                 yield self._rows(database, key_groups.intersection(self._key_groups))
 
     def _rows(self, database: GuardedDatabase, key_groups: KeyGroupRange) -> Iterator[Records]:
-        if len(key_groups):
-            for state_id, state in enumerate(self._header.states):
-                reading = StateRows(self._max_parallelism, state.name, state_id, key_groups, self._times)
-                yield from database.read(reading)
+        if not len(key_groups):
+            return
+        (sizes,) = database.read(StateSizes())
+        for state_id, state in enumerate(self._header.states):
+            reading = StateRows(self._max_parallelism, state.name, state_id, key_groups, self._times)
+            size, counted = sizes[state.name] * len(key_groups) // len(self._key_groups), 0
+            for records in database.read(reading):
+                yield records
+                passed = size * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
+                count(passed - counted)
+                counted = passed
+            count(size - counted)
 
     def check_all_read(self, accounted: int) -> None:
         """Nothing to do: RocksDB reports when it stops before the last row."""

@@ -31,7 +31,7 @@ class GroupRecords:
         self._reader = reader
         self._files = files
         self._groups = groups
-        self._size = 0  # of what was read so far, decompressed
+        self._size = 0  # bytes read so far, decompressed
         self._compressed = compressed
         self._starts = np.full(len(groups), _NOT_YET, np.int64)
 
@@ -43,13 +43,13 @@ class GroupRecords:
             yield from self._reader.read(numbers, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
-                error.offset = None  # it counts decompressed bytes
+                error.offset = None  # it is an offset in the decompressed bytes, not in the file
             elif error.path is None:
                 error.offset = first.start + (error.offset or 0)
             raise error.located(path=self._files.uri(first)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """`IntegrityError` unless all bytes were records: a reader that skips records would do so on both sides."""
+        """Raise `IntegrityError` unless all bytes were records: a reader that skips some does so on both sides."""
         accounted += ID_SIZE * len(self._groups)
         if self._size != accounted:
             raise IntegrityError(

@@ -1,7 +1,7 @@
-"""Changes of a log by key groups, a bounded number of bytes at a time.
+"""Changes of a changelog by key groups, a bounded number of bytes at a time.
 
-A log is ordered by time. A small log is held in memory. A larger one is counted first, then split into windows of
-consecutive key groups, each in its own scratch file.
+A log is ordered by time. A small log is held in memory. For a larger one, the bytes of each key group are counted
+first; then the changes are split into windows of consecutive key groups, each in its own scratch file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError, StoreError, UnsupportedError
 
 WINDOW = 32 * 1024 * 1024
-"""Bytes of changes that are replayed at once; replayed, they take several times as many."""
+"""Bytes of changes that are replayed at once; the state that they make takes several times as many."""
 
 MOST = 512 * 1024 * 1024
 """Largest size of one key group's changes, in bytes."""
@@ -42,7 +42,7 @@ _BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
-    """Windows of the changes in `sets` that lie in `key_groups`; state ids are those of `header`, with all states."""
+    """Windows of the changes in `sets` that lie in `key_groups`, with the state ids of `header`."""
 
     def __init__(
         self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
@@ -98,7 +98,7 @@ class LogWindows:
                 _, state_id = read_change_head(change)
                 if state_id not in ids:
                     raise SnapshotError(
-                        "a changelog has a change of a state before the state's description",
+                        "a changelog has a change of a state that it has not described yet",
                         path=self._files.uri(self._sets[0].extent),
                         expected=f"one of {sorted(ids)}",
                         found=state_id,

@@ -10,9 +10,11 @@ from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.keyed.ttl.last_access import age_rules
+from rescale.flink.keyed.ttl.young_records import YoungRecords
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
@@ -48,6 +50,13 @@ class RekeyedOperator:
             case other:
                 place = other.with_headers(self._header)
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
+
+    def young_records(self) -> YoungRecords | None:
+        """Return the filter that leaves out old rows, by new state ids; None if no state loses any."""
+        cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
+        if not cutoffs:
+            return None
+        return YoungRecords(age_rules(understood(self.header), cutoffs), self.number_of_states)
 
     def _header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)

@@ -6,7 +6,7 @@ callers ask a `SourceReader` for the batches of a `RecordSource`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
@@ -26,6 +26,8 @@ from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
+from rescale.flink.keyed.ttl.last_access import Cutoffs, age_rules
+from rescale.flink.keyed.ttl.old_records import LeftOut, OldRecords
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
 from rescale.snapshot.places import (
     ChangelogPlace,
@@ -48,12 +50,14 @@ RecordPlace: TypeAlias = Place[KeyedHeader | None]
 class RecordSource(NamedTuple):
     """Records of an operator with the given `max_parallelism`.
 
-    A canonical stream can be read without a header; it only needs the `number_of_states`, if that is known.
+    A canonical stream can be read without a header; it only needs the `number_of_states`, if that is known. With
+    `cutoffs`, which need the header, old rows are read and left out.
     """
 
     place: RecordPlace
     max_parallelism: int
     number_of_states: int | None
+    cutoffs: Cutoffs = ()
 
     @property
     def header(self) -> KeyedHeader | None:
@@ -93,19 +97,28 @@ class RecordBatches(Protocol):
         """After reading all batches: `IntegrityError` unless `accounted` counts the bytes of all records, framed."""
 
 
-class _Counted:
-    """Batches whose records the meter counts."""
+class CountedBatches:
+    """Batches whose records the meter counts; those of a source with cutoffs come without `old` rows."""
 
-    def __init__(self, batches: RecordBatches) -> None:
+    def __init__(self, batches: RecordBatches, old: OldRecords | None) -> None:
         self._batches = batches
+        self._old = old
 
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
-            METER.saw(len(records))
-            yield records
+            METER.count_records(len(records))
+            staying = records if self._old is None else self._old.without(records)
+            if len(staying):
+                yield staying
+
+    @property
+    def left_out(self) -> Mapping[str, LeftOut]:
+        """The old rows that were left out so far, by state with a cutoff."""
+        return {} if self._old is None else self._old.left_out
 
     def check_all_read(self, accounted: int) -> None:
-        self._batches.check_all_read(accounted)
+        """Check as `RecordBatches` do; `accounted` counts the records that were yielded."""
+        self._batches.check_all_read(accounted + (0 if self._old is None else self._old.bytes))
 
 
 class SourceReader:
@@ -123,9 +136,11 @@ class SourceReader:
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
         self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
 
-    def batches(self, source: RecordSource) -> RecordBatches:
+    def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
-        return _Counted(self._batches(source))
+        rules = age_rules(understood(source.header), source.cutoffs) if source.cutoffs else ()
+        old = OldRecords(rules, source.max_parallelism) if rules else None
+        return CountedBatches(self._batches(source), old)
 
     def _batches(self, source: RecordSource) -> RecordBatches:
         match source.place:
@@ -209,8 +224,16 @@ class SourceReader:
         return self._heap[1]
 
 
-def sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
-    """Yield the sources of a holder of keyed state or timers in a snapshot, each as large as a task reads at once."""
+def sources_of(holder: KeyedHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:
+    """Yield the sources of a holder of keyed state or timers in a snapshot, each as large as a task reads at once.
+
+    Rows that are older than the `cutoffs` are left out.
+    """
+    for source in _sources_of(holder, max_parallelism):
+        yield source._replace(cutoffs=cutoffs)
+
+
+def _sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
     match holder:
         case KeyedStream():
             for run in _runs(stream_place(holder, holder.parsed)):

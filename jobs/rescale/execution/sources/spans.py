@@ -1,4 +1,4 @@
-"""Extents that lie end to end, in runs of bounded size: what a task reads at once."""
+"""Runs of extents that lie end to end, of bounded size: a task reads one run at once."""
 
 from __future__ import annotations
 

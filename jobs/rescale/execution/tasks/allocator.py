@@ -1,8 +1,7 @@
-"""Settings of glibc's allocator for workers, which it reads from the environment when a program starts.
+"""Environment variables of worker processes that tune glibc's allocator.
 
-With these, the allocator keeps freed memory for the next block of the same size; fresh memory costs a page fault for
-every 4 KB. This saved a tenth of the CPU time when it was measured. A worker keeps at most as much free memory as the
-trim threshold says.
+With them, freed memory is kept for the next block of the same size; fresh memory costs a page fault for every 4 KB.
+This saved a tenth of the CPU time when it was measured. A worker keeps at most the trim threshold of free memory.
 """
 
 from __future__ import annotations

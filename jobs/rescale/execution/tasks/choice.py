@@ -1,8 +1,9 @@
-"""Choice of where work is done: little of it in this process; more in processes of this machine, or by Spark.
+"""Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Work is little (`little_work`) if a loop does it in the time that the others take to start, with the memory of one task.
-With a local master (`local[N]`), more work is done by N processes of our own; any other master is Spark's, which then
-starts once, and does all work from there on. Work that threads do as fast as processes starts none on this machine.
+Little work (`little_work`) runs in this process: a loop does it before workers would have started, with the memory of
+one task. With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is
+Spark's: Spark then starts once, and runs all further work. Local work that threads do as fast as processes starts no
+processes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rescale.execution.progress import Progress, say_compiling
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
@@ -22,7 +23,7 @@ from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
 _AT_ONCE = 4
-"""Units that are done at the same time in this process: small ones mostly wait for the store."""
+"""Units that run at the same time in this process: small ones mostly wait for the store."""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -34,8 +35,8 @@ def step_tasks(
 ) -> Iterator[TasksOnDemand]:
     """Provide tasks inside the block; Spark, if it starts, has executors for `work` bytes (`spark_context`).
 
-    Little work is done in this process if the master is local, or if the work is `of_the_driver`. Otherwise keys may be
-    hashed by a function that is only installed on the executors.
+    Little work runs in this process if the master is local, or if the work is `of_the_driver`. Other work may need a
+    key-hash function that is only installed on the executors.
     """
     tell_once(say_compiling)
     local = local_master(master)
@@ -56,7 +57,7 @@ def step_tasks(
 class TasksOnDemand:
     """Tasks that start processes or Spark when needed; `known_cores` is None if only Spark itself knows its cores.
 
-    `little_here` says whether little work is done in this process.
+    `little_here` says whether little work runs in this process.
     """
 
     start: Callable[[], Tasks]
@@ -70,19 +71,23 @@ class TasksOnDemand:
             return self.known_cores
         return self._started().cores
 
+    def begin(self) -> None:
+        """Start processes, or Spark, before there is work for them."""
+        self._started()
+
     def run(
-        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
-        return self._for(units, threads_will_do=threads_will_do).run(work, units, progress)
+        return self._for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         return self._for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:
-        in_threads = threads_will_do and self.known_cores is not None
+    def _for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
+        in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._others is None and (in_threads or (self.little_here and fits_in_process(units)))):
             cores = self.known_cores or 1
-            return Loop(cores, at_once=cores if in_threads else _AT_ONCE)
+            return InProcessTasks(cores, at_once=cores if in_threads else _AT_ONCE)
         return self._started()
 
     def _started(self) -> Tasks:

@@ -3,8 +3,8 @@
 Senders leave their rows in files (`spill_file`), and writers read them from the same disk. No row passes through
 another process, as it would in Spark's own shuffle, which took half of the total CPU time.
 
-The files are deleted when the shuffle is no longer referenced. They lie in the workers' scratch directories, which are
-removed at the end, with files of killed workers.
+The files are deleted when the shuffle is no longer referenced. They are in the workers' scratch directories, which are
+removed at the end, together with the files of killed workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.execution.tasks.slices import slices_of
+from rescale.execution.tasks.slices import SLICES_PER_CORE, slices_of
 from rescale.execution.tasks.spill_file import SpillFile, rows_in, spill
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.storage.files import owned
@@ -38,7 +38,9 @@ class FileShuffle:
     ) -> None:
         self._pool = pool
         self._files: list[SpillFile] | None = None
-        slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size)]
+        slices = [
+            [unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size * SLICES_PER_CORE)
+        ]
         self._send_all = partial(pool.results, _Send(make_sender, partitions), slices, progress)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
@@ -62,7 +64,7 @@ class FileShuffle:
 
 @dataclass(frozen=True)
 class _Send(Generic[U]):
-    """Has a slice of units sent into a file."""
+    """Task of the first stage: sends the rows of a slice of units into a file."""
 
     make_sender: MakeSender[U]
     partitions: int
@@ -73,7 +75,7 @@ class _Send(Generic[U]):
 
 @dataclass(frozen=True)
 class _Write(Generic[R]):
-    """Has the rows of a partition written; a task is a partition and its size."""
+    """Task of the second stage: runs `work` on the rows of a partition; the argument is (partition, its size)."""
 
     work: Callable[[int, Iterable[bytes]], Iterator[R]]
     files: Sequence[SpillFile]

@@ -13,6 +13,7 @@ from weakref import finalize
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.snapshot.read_counter import counted
 from rescale.storage.scratch import no_room_for_rows, scratch_directory, spooled_file
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
@@ -23,11 +24,11 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Loop:
+class InProcessTasks:
     """Runs units in this process; `cores` is the number that callers split work by.
 
-    With an `order`, units run and rows arrive in random order. Units run one after the other, or `at_once` in threads,
-    so that one unit need not wait for what another reads.
+    With an `order`, units run and rows arrive in a random order drawn from it. Up to `at_once` units run in threads, so
+    that one works while another waits for the store.
     """
 
     cores: int = 2
@@ -40,22 +41,24 @@ class Loop:
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         done = _Done(progress)
-        results = []
-        turns = self.shuffled(units)
-        with self._mapped(work, [unit for _, unit in turns]) as outcomes:
-            for (weight, _), outcome in zip(turns, outcomes, strict=True):
-                results.append(outcome)
-                done.add(weight)
+
+        def counted_work(weighed: tuple[int, U]) -> R:
+            weight, unit = weighed
+            with counted(weight, done.add):
+                return work(unit)
+
+        with self._mapped(counted_work, self.shuffled(units)) as outcomes:
+            results = list(outcomes)
         if units:
             done.finish()
         return results
 
     def shuffle(
         self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
-    ) -> LoopShuffle:
+    ) -> InProcessShuffle:
         done = _Done(progress)
         sender = make_sender(done.add)
 
@@ -72,7 +75,7 @@ class Loop:
             done.finish()
             return rows
 
-        return LoopShuffle(self, send)
+        return InProcessShuffle(self, send)
 
     def shuffled(self, items: Iterable[T]) -> Sequence[T]:
         listed = list(items)
@@ -93,10 +96,10 @@ class Loop:
             pool.shutdown(cancel_futures=True)
 
 
-class LoopShuffle:
+class InProcessShuffle:
     """Rows between senders and receivers; `send` makes every unit send its rows."""
 
-    def __init__(self, loop: Loop, send: Callable[[], _Rows]) -> None:
+    def __init__(self, loop: InProcessTasks, send: Callable[[], _Rows]) -> None:
         self._loop = loop
         self._send = send
         self._rows: _Rows | None = None

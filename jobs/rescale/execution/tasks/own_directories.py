@@ -1,4 +1,4 @@
-"""Scratch directories for the tasks of this process, one in each place for scratch directories.
+"""Scratch directories for the tasks of this process, one in each configured place (`SPARK_LOCAL_DIRS`).
 
 Tasks and their children put everything there, so that whatever a killed one leaves is removed with them.
 """
@@ -16,7 +16,7 @@ from rescale.text.errors import NO_ROOM, RequestError, StoreError
 def own_directories(places: Iterable[str], kind: ScratchKind, ending: ExitStack) -> list[str]:
     """Make a directory in each place, which `ending` removes, and return their paths in the same order.
 
-    A place that is named twice has one. `StoreError` if there is no room, `RequestError` for any other failure.
+    A place that is named twice gets one directory. `StoreError` if there is no room, `RequestError` for other failures.
     """
     made: dict[str, str] = {}
     paths = []

@@ -15,7 +15,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.file_shuffle import FileShuffle
 from rescale.execution.tasks.own_directories import own_directories
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
+from rescale.execution.tasks.slices import SLICES_PER_CORE, Outcome, results_of, slices_of, work_through
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.storage.scratch import ScratchKind, scratch_directories
 
@@ -27,8 +27,8 @@ R = TypeVar("R")
 def process_tasks(cores: int) -> Iterator[ProcessTasks]:
     """Provide tasks inside the block, in up to `cores` worker processes, which start when there is work for them.
 
-    They have the environment of this moment. When the block ends, or SIGTERM ends this process, the workers are gone,
-    and so are their scratch directories.
+    They inherit this process's environment as it is now. When the block ends, or SIGTERM ends this process, the workers
+    and their scratch directories are removed.
     """
     with ExitStack() as ending:
         places = own_directories(scratch_directories(), ScratchKind.TASKS, ending)
@@ -55,12 +55,12 @@ class ProcessTasks:
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         if not units:
             return []
         of_slices: list[list[Outcome[R]] | None] = self.pool.results(
-            _RunSlice(work), slices_of(units, self.cores), progress, is_last=_has_failed
+            _RunSlice(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
         )
         return results_of([outcome for outcomes in of_slices for outcome in outcomes or ()])
 
@@ -72,7 +72,7 @@ class ProcessTasks:
 
 @dataclass(frozen=True)
 class _RunSlice(Generic[U, R]):
-    """Works through a slice of units, up to the first final error."""
+    """Runs a slice of units up to the first final error."""
 
     work: Callable[[U], R]
 

@@ -1,7 +1,7 @@
-"""Protocol of the executors of a step's work: units worked through by tasks, and rows shuffled between tasks.
+"""Protocol of the executors of a step's work: tasks that run units of work, and a shuffle of rows between tasks.
 
-There are three forms: processes of this machine (`processes`), Spark (`spark.spark_tasks`), and a plain loop in this
-process (`in_process`). The result must not depend on where work is done, in which order and how often.
+There are three executors: worker processes on this machine (`processes`), Spark (`spark.spark_tasks`), and a loop in
+this process (`in_process`). The result must not depend on where a unit runs, in which order, and how often.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 Sender = Callable[[Iterable[Sequence[U]]], Iterator[tuple[int, bytes]]]
-"""Work of a task that shuffles: from runs of units to rows of bytes, each with the number of its partition."""
+"""Work of a map task: from batches of units to (partition, row of bytes) pairs."""
 
 MakeSender = Callable[[Callable[[int], None]], Sender[U]]
-"""Factory of the sender of each task; its argument is a function that counts the bytes done."""
+"""Factory of each task's sender; its argument is a function to which the sender reports the bytes done."""
 
 Weighed = Sequence[tuple[int, U]]
 """Units, each with its weight in bytes."""
@@ -44,13 +44,13 @@ class Tasks(Protocol):
         """Number of tasks that can run at once."""
 
     def run(
-        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
         """Return the results of `work(unit)` for all units, in any order.
 
-        `threads_will_do` says that nearly all work is done outside of Python, such as copying local files, so that
-        threads are as fast as processes. Raises the first final error of a unit, or `StoreError` if the work was given
-        up.
+        `threads_suffice` says that nearly all work is done outside of Python, such as copying local files, so that
+        threads are as fast as processes. Raises the first final error of a unit, or `StoreError` if a task failed in
+        every attempt.
         """
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:

@@ -1,8 +1,7 @@
-"""Work that is sent to tasks and unpickled once by each worker, however many tasks the worker runs.
+"""A function for tasks that each worker unpickles once, however many of its tasks the worker runs.
 
-A task refers to everything that its function refers to, and a plan of thousands of streams takes the better part of a
-second to unpickle, perhaps as long as the task's own work. So large objects are sent as bytes, and a worker caches the
-last object that it unpickled.
+The function refers to the plan. A plan of thousands of streams takes the better part of a second to unpickle, perhaps
+as long as the task's own work. So the function is sent as bytes, and a worker caches the last one that it unpickled.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ W = TypeVar("W")
 
 @dataclass(frozen=True)
 class SharedFunction(Generic[W]):
-    """Immutable part of the work, which all tasks of a worker share."""
+    """Pickled function that all tasks of a worker share; it must be immutable."""
 
     packed: bytes
     protected: tuple[str, ...]

@@ -1,30 +1,36 @@
 """Slices of units, one for each task, and the handling of errors of a task.
 
-A task returns a final error: the same input gives the same answer. Any other error is raised, so that the task is tried
-again, as is one whose worker is lost.
+A task returns a final error, because the same input would fail again. Any other error is raised, so that the task is
+tried again; so is a task whose worker was lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
+from rescale.snapshot.read_counter import counted
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RescaleError, unexpected
 
 SLICE_UNITS = 64
 
+SLICES_PER_CORE = 2
+"""Slices for each core of this machine, if there are units enough: with a single one, six equal databases may become
+three slices for two cores, and one core would wait for the other."""
+
 ATTEMPTS = 4
-"""How often a task is begun before its work is given up."""
+"""Number of attempts before a task fails for good."""
 
 AGAIN_AND_AGAIN = "a task failed repeatedly"
 ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
 
 _UNITS_AT_ONCE = 4
-"""Units of a slice that run at once: small ones mostly wait for the store. Each holds at most a part in memory."""
+"""Units of a slice that run at once, since small units mostly wait for the store. A unit has at most one part of a file
+in memory."""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -34,7 +40,7 @@ Outcome = tuple[R | None, RescaleError | None]
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Split units into slices, one for a task: bounded in bytes and number of units, at least one for every core.
+    """Split units into slices, one for each task, bounded in bytes and number of units; at least one for every core.
 
     Slices are larger if there would be more than `MOST_SLICES`.
     """
@@ -55,16 +61,27 @@ def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tup
 def work_through(
     work: Callable[[U], R], units: Sequence[tuple[int, U]], done: Callable[[int], None]
 ) -> Iterator[Outcome[R]]:
-    """Yield the outcome of every unit of a slice in order, up to the first final error; report weights to `done`."""
-    attempted = partial(attempt, work)
+    """Yield the outcome of every unit of a slice in order, up to the first final error.
+
+    `done` is called with the bytes done, by one thread at a time; they add up to the weights.
+    """
+    reporting = Lock()
+
+    def add(size: int) -> None:
+        with reporting:
+            done(size)
+
+    def attempted(weighed: tuple[int, U]) -> Outcome[R]:
+        weight, unit = weighed
+        with counted(weight, add):
+            return attempt(work, unit)
+
     pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
     try:
-        outcomes = pool.map(attempted, [unit for _, unit in units])
-        for (weight, _), outcome in zip(units, outcomes, strict=True):
+        for outcome in pool.map(attempted, units):
             yield outcome
             if outcome[1] is not None:
                 return
-            done(weight)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -81,7 +98,7 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:
-    """Return the results; raise a final error if there is one, always the same of several."""
+    """Return the results; raise a final error if there is one. Of several, the choice does not depend on timing."""
     errors = [error for _, error in outcomes if error is not None]
     if errors:
         raise min(errors, key=str)

@@ -6,7 +6,7 @@ The rows are followed by the place of each row, ordered by partition, then by th
 and the number of places. So a reader of a partition reads only what belongs to it, and a task's result is as short for
 many rows as for few.
 
-A file belongs to one attempt of a task. It is used only if the attempt succeeds: Spark drops the result of an attempt
+A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.
 """
 
@@ -43,7 +43,7 @@ class SpillFile(NamedTuple):
 def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> SpillFile:
     """Write (partition, row) pairs to a new file in a folder; the file is deleted if that fails.
 
-    `StoreError` if there is no room.
+    Raises `StoreError` if there is no room.
     """
     with _room_in(folder):
         path = Path(folder, f"{_PREFIX}{uuid.uuid4().hex}")
@@ -61,7 +61,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
 
 
 def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
-    """Yield the rows of a partition in the order in which they were sent; `StoreError` if the file changed."""
+    """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file changed."""
     try:
         with open(file.path, "rb") as content:
             for offset, size in _places(content, file, partition).tolist():

@@ -1,7 +1,7 @@
 """The work of a worker: tasks that come over a connection, until the other side is closed.
 
-It is sent the work of a stage, then the tasks of this stage, one at a time. It answers each with the bytes done so far,
-about every fifth of a second, and with the result or an error at the end.
+The driver sends the work of a stage, then the tasks of this stage, one at a time. The worker reports the bytes done
+about every fifth of a second, and the result or an error at the end of each task.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.text.errors import RescaleError, unexpected
 
@@ -27,7 +27,7 @@ Body = Callable[[Any, Callable[[int], None]], Any]
 
 
 class Task(NamedTuple):
-    """A task, pickled, with the work of its stage, or None if this worker has it already."""
+    """A pickled task (`packed`), with the `work` of its stage; None if this worker has received the work before."""
 
     work: SharedFunction[Body] | None
     packed: bytes
@@ -45,7 +45,7 @@ class Ended(NamedTuple):
     done: int
     packed: bytes
     error: RescaleError | None
-    counted: Counted
+    counted: StepCounters
 
 
 def serve(connection: Connection) -> None:
@@ -86,7 +86,7 @@ class _Reports:
 
 
 def _end_with_the_driver(descriptor: int) -> None:
-    """End this process when the other side of its connection is closed, whatever it does at this moment."""
+    """End this process when the driver closes its side of the connection, even in the middle of a task."""
     waiting = select.poll()
     waiting.register(descriptor, 0)  # a hang-up is always reported
     waiting.poll()

@@ -1,7 +1,7 @@
-"""Worker processes that work through the tasks of one stage after another; a lost worker's task is done again.
+"""Pool of worker processes that run the tasks of one stage after another; a lost worker's task is run again.
 
-All of it runs in the caller's thread. When a stage is given up, workers that are still at a task of it are killed, and
-the next stage starts new ones.
+The pool has no thread of its own: the caller's thread hands out tasks and takes in results. When a stage fails, workers
+that still run a task of it are killed, and the next stage starts new ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
@@ -31,7 +31,7 @@ _END_MILLISECONDS = 10_000
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker, the work that it was sent last, its task if it has one, and the bytes done of it."""
+    """A worker process: the last `work` that it was sent, the number of its current task, and the task's bytes done."""
 
     pid: int
     connection: Connection
@@ -50,7 +50,7 @@ class WorkerPool:
     _workers: list[_Worker] = field(default_factory=list, init=False)
 
     def start(self) -> None:
-        """Start the server, which loads what workers need, and go on meanwhile."""
+        """Start the server in the background; it loads the modules that workers need."""
         if self._server is None:
             self._server = WorkerServer(self.environment)
 
@@ -148,7 +148,7 @@ class WorkerPool:
             self._server.close()
             self._server = None
         raise StoreError(
-            "worker processes do not start", found=failure, advice="read the output above; is there memory enough?"
+            "worker processes do not start", found=failure, advice="read the output above; check the free memory"
         )
 
     def _end(self, worker: _Worker) -> None:
@@ -183,12 +183,12 @@ class _Stage:
     def succeeded(self, number: int, ended: Ended, done: int) -> None:
         self.results[number] = pickle.loads(ended.packed)
         self.done += done
-        METER.add(ended.counted.plus(Counted(lost_tasks=self.attempts[number] - 1)))
+        METER.add(ended.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due.clear()
 
     def failed(self, number: int, error: RescaleError) -> None:
-        """Have a task done again; raise an error that is final, or the last of many."""
+        """Queue a failed task again; raise the error if it is final, or if this was the last attempt."""
         if error.final:
             raise error
         if self.attempts[number] >= ATTEMPTS:

@@ -1,8 +1,8 @@
-"""The server that forks worker processes: it has loaded the modules that they use, and has no threads.
+"""The server that forks worker processes: it has no threads, and has loaded the modules that workers use.
 
-The driver itself is not forked: a child of a process with threads may inherit locks that no thread will ever release.
-The driver starts the server once, as another program, and asks it over a socket. When the driver ends, even by SIGKILL,
-its end of the socket is closed, and the server ends, too.
+The driver does not fork itself: it has threads, and a child may inherit locks that no thread will ever release. The
+driver starts the server once, as another program, and sends it requests over a socket. When the driver ends, even by
+SIGKILL, its end of the socket is closed, and the server ends, too.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
                                    WAIT: process id of a worker that ends
@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
+
+import numpy as np
 
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR
@@ -60,7 +62,7 @@ class WorkerServer:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._control, theirs = socket.socketpair()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # this process answers that of a terminal
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for this process alone
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
@@ -82,7 +84,7 @@ class WorkerServer:
     def fork(self, number: int) -> tuple[int, Connection]:
         """Return the process id of a new worker, and the connection to it.
 
-        `OSError` if the system has no room for another process, or if the server is gone.
+        Raises `OSError` if the system has no room for another process, or if the server is gone.
         """
         ours, theirs = Pipe()
         try:
@@ -96,7 +98,7 @@ class WorkerServer:
             raise
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a worker that ends, once; `OSError` if the server is gone."""
+        """Return the exit code of a worker that ends, once. Raises `OSError` if the server is gone."""
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
         return self._answer()
 
@@ -115,12 +117,23 @@ class WorkerServer:
         return number
 
 
-def main(control: socket.socket) -> None:
-    """Answer requests until the driver closes its end of the socket."""
+def load_worker_modules() -> None:
+    """Import the modules that read and write records, which takes almost a second, and call a compiled loop.
+
+    Numba sets itself up in the first call, which takes a quarter of a second. Processes forked later need not do it.
+    """
     for module in _LOADED:
         import_module(module)
+    from rescale.flink.keys.murmur import scramble
+
+    scramble(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
+
+
+def main(control: socket.socket) -> None:
+    """Answer requests until the driver closes its end of the socket."""
+    load_worker_modules()
     gc.collect()
-    gc.freeze()  # no worker looks for garbage in what is loaded
+    gc.freeze()  # workers never scan the loaded modules for garbage
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, _REQUEST.size, 1)
         if len(request) < _REQUEST.size:
@@ -143,7 +156,8 @@ def main(control: socket.socket) -> None:
 def _work(number: int, descriptor: int, control: socket.socket) -> None:
     """Work as worker `number`, then exit.
 
-    Only worker 0 reports that loops are compiled. Each worker begins with another one of the scratch directories.
+    Only worker 0 reports that loops are compiled. Workers use the scratch directories in turn, each starting with
+    another one.
     """
     code = 1
     try:

@@ -17,13 +17,13 @@ from rescale.plan.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.storage.contract import Span
-from rescale.storage.locations import is_s3
+from rescale.storage.sides import is_one_store
 
 _WORTH_A_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
 _LONGER = 4
-"""Factor by which copied parts are larger than written ones: if the store refuses, they must fit into memory."""
+"""Size of a copied part, in sizes of a written one. If the store refuses to copy, a task holds this in memory."""
 
 
 class Cut(NamedTuple):
@@ -75,7 +75,7 @@ def copied_size(plan: Plan, size: int) -> int:
 
 
 def _worth(plan: Plan, stream: PlannedStream) -> int:
-    """Return the smallest part that is worth a copy, large enough that the store's limit of parts is kept."""
+    """Return the smallest size of a copied part with which the stream keeps to the store's limit of parts."""
     many = -(-stream.size // (part_limits(plan).most // 2))
     return min(part_size(plan, stream.size), max(_WORTH_A_COPY, many))
 
@@ -89,7 +89,7 @@ def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
 
 
 def _in_one_store(plan: Plan, uri: str) -> bool:
-    return is_s3(uri) == is_s3(plan.target)
+    return is_one_store(uri, plan.target)
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:

@@ -1,4 +1,4 @@
-"""Files of new streams: names and uploads, the sizes of their parts, and receipts of these."""
+"""Files of new streams: their names and uploads, and the sizes and receipts of the uploads' parts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
     return places_of(plan).stream(plan.file_name(operator, stream))
 
 
-def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    """Begin a stream's upload, after aborting one that an earlier attempt began; return its token."""
+def begin_upload(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
+    """Begin a stream's upload, and abort an earlier attempt's upload of it; return the token of the new one."""
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
     store.abort_parts(uri)
@@ -49,10 +49,7 @@ def number_of_parts(size: int, size_of_parts: int) -> int:
 
 
 def packed(receipts: Sequence[str]) -> bytes:
-    """Compress receipts of parts for the driver, which holds a million and more at once.
-
-    As Python objects, they would take five times the memory, and their hexadecimal ETags twice as much again.
-    """
+    """Compress receipts of parts: the driver may hold more than a million, and strings take ten times the memory."""
     return zlib.compress(_BETWEEN.join(receipts).encode(), _FAST)
 
 
@@ -61,7 +58,7 @@ def unpacked(receipts: bytes) -> list[str]:
     return zlib.decompress(receipts).decode().split(_BETWEEN)
 
 
-def tell_of_refusals(progress: Progress, refused: Iterable[str]) -> None:
+def report_refused_copies(progress: Progress, refused: Iterable[str]) -> None:
     """Report refused copies once; `refused` has the store's reasons, empty where it copied."""
     if reasons := sorted({reason for reason in refused if reason}):
         progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

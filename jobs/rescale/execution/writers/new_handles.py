@@ -134,7 +134,7 @@ def _at(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """Return a UUID that differs for every place of every plan and is always the same for one place."""
+    """Return the UUID of a place: it depends on the plan and the place alone, and no other place has it."""
     place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
-from rescale.execution.writers.files import begun_in_parts, part_size, stream_uri, tell_of_refusals, unpacked
+from rescale.execution.writers.files import begin_upload, part_size, report_refused_copies, stream_uri, unpacked
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
-from rescale.execution.writers.stream_units import AheadWriter, StreamUnit, UnitResult, UnitWriter
+from rescale.execution.writers.stream_units import PreparationWriter, StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CopiedFile, PlannedStream
@@ -32,7 +32,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
 _FILES_AT_ONCE = 16
-"""Number of files that threads write to by turns; few, so that an interrupted run leaves few incomplete files."""
+"""Number of files that are written at the same time; few, so that an interrupted run leaves few incomplete files."""
 
 
 class _Place(NamedTuple):
@@ -67,7 +67,7 @@ def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _written(plan, places, AheadWriter(plan), tasks, "copy files ahead", existing)
+    _written(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing)
 
 
 def _written(
@@ -78,7 +78,7 @@ def _written(
     says: str,
     existing: Mapping[str, int],
 ) -> list[WrittenStream]:
-    """Write the streams in these places, and return them."""
+    """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
     size = sum(_stream(plan, place)[1].size for place in places)
@@ -89,9 +89,11 @@ def _written(
     progress = Progress(says, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(writer, weighed, progress, threads_will_do=in_threads):
+    for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
-    tell_of_refusals(progress, (result.refused for units_of_stream in results.values() for result in units_of_stream))
+    report_refused_copies(
+        progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
+    )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     return side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
 
@@ -129,7 +131,7 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
 
 
 def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
-    """Return the units of a stream, none if its file is complete; a unit has as few parts as make `least` bytes."""
+    """Return the units of a stream, each of at least `least` bytes of parts; none if its file is complete."""
     operator, stream = _stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
@@ -138,7 +140,7 @@ def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -
     small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or small:
         return [StreamUnit(*place, 0, 0, stream.size)]
-    token = begun_in_parts(plan, operator, stream)
+    token = begin_upload(plan, operator, stream)
     return list(_runs(place, cuts(plan, stream), token, least))
 
 

@@ -104,7 +104,7 @@ class UnitWriter:
 
 
 @dataclass(frozen=True)
-class AheadWriter:
+class PreparationWriter:
     """Writes units of a plan into a target that no run has claimed; each raises `RequestError` once one has."""
 
     plan: Plan

@@ -64,7 +64,7 @@ class CopyingWriter:
 class TranslatingWriter:
     """Reads, translates and writes key groups whose state ids change.
 
-    Compressed ones change their lengths, so the stream's size is not known beforehand.
+    The length of a compressed key group changes with its ids, so the stream's size is not known beforehand.
     """
 
     plan: Plan
@@ -94,7 +94,7 @@ class TranslatingWriter:
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Return one key group with the ids that its piece asks for."""
+        """Return one key group with its state ids translated by the table that its piece names."""
         if not pieces or pieces[0].ids is None:
             return chunks
         table = self.operator.id_tables[pieces[0].ids]

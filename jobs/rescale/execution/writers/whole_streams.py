@@ -1,7 +1,7 @@
 """Writers of streams whose key groups begin with the number of their records.
 
-Only the bytes of blocks are known beforehand, not the number of records, so a key group's length is only known once it
-is written, and a stream is one range.
+The bytes of blocks are known beforehand, but not the number of records. So the length of a key group is known only when
+it is written, and a stream is one write range.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rescale.runstate.places import places_of
 from rescale.runstate.written_handles import WrittenHandle
 
 
-class WholeStream(NamedTuple):
+class WholeStreamWork(NamedTuple):
     """Work for one stream, whose blocks have `size` bytes."""
 
     range: WriteRange
@@ -43,7 +43,7 @@ class WholeStream(NamedTuple):
     size: int
 
 
-class WrittenWhole(NamedTuple):
+class WrittenWholeStream(NamedTuple):
     """A stream as it was written: its size, and the lengths of its key groups."""
 
     operator: int
@@ -79,10 +79,10 @@ class WholeStreamWriter(ABC):
     def range_size(self, rekeying: Rekeying, good: int) -> None:  # noqa: ARG002
         return None
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[WholeStream]:  # noqa: ARG002
-        return [WholeStream(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
+        return [WholeStreamWork(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
 
-    def write(self, work: WholeStream, blocks: Blocks) -> WrittenWhole:
+    def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
@@ -102,14 +102,14 @@ class WholeStreamWriter(ABC):
                 sink.write(writer.empty(key_group))
             lengths.append(sink.size - before)
         sink.close()
-        return WrittenWhole(work.range.operator, work.stream, sink.size, tuple(lengths))
+        return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(lengths))
 
     def finish(
         self,
         tasks: Tasks,  # noqa: ARG002
         streams: Sequence[StreamToWrite],
-        works: Sequence[WholeStream],  # noqa: ARG002
-        results: Sequence[WrittenWhole],
+        works: Sequence[WholeStreamWork],  # noqa: ARG002
+        results: Sequence[WrittenWholeStream],
     ) -> list[WrittenHandle]:
         written = {(result.operator, result.stream): result for result in results}
 
@@ -151,7 +151,7 @@ class TimersWriter(WholeStreamWriter):
 
 @dataclass(frozen=True)
 class _TimerGroups:
-    """Writes key groups of timers, which do not contain their number."""
+    """Writes key groups of timers, which do not contain the number of the key group."""
 
     writer: TimerWriter
 

@@ -158,7 +158,7 @@ def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) ->
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
-        raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
+        raise UnsupportedError(error.what, advice=Advice(_divisors(max_parallelism), "; or ", _OWN_FUNCTION)) from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
         _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))

@@ -82,7 +82,7 @@ def write_stream(out: ByteWriter, stream: Stream | None) -> None:
             out.u8(HandleTag.EMPTY_SEGMENT)
 
 
-def read_stream(reader: ByteReader, depth: int = 0) -> Stream:
+def read_stream(reader: ByteReader, depth: int) -> Stream:
     """Return the stream handle at the reader's position; `SnapshotError` for tag 0."""
     at = reader.position
     stream = read_optional_stream(reader, depth)

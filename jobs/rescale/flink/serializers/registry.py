@@ -1,7 +1,8 @@
 """Rows of all serializers by the class of the snapshot: Flink's own, and those that users register.
 
 A distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer` or a
-tuple of them. Entry points are read only for a class that is not Flink's, because that takes tens of milliseconds.
+tuple of them. Reading takes entry points only for a class that is not Flink's, because that takes milliseconds; every
+plan takes them, so that a registration that cannot be used is refused before anything is moved.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import MappingProxyType
 
 from rescale.flink.serializers.rows import cep, core, jars, scala, streaming, tables
 from rescale.flink.serializers.serializer import Serializer
+from rescale.flink.serializers.user_row import checked_row
 from rescale.text.errors import RequestError
 
 GROUP = "rescale.serializers"
@@ -44,7 +46,7 @@ def row_of(class_name: str) -> Serializer | None:
 def registered() -> Mapping[str, Registered]:
     """Return the rows that users registered, by snapshot class.
 
-    Raises `RequestError` for an entry point that cannot be loaded, is no row, or repeats a snapshot class.
+    Raises `RequestError` for an entry point that cannot be loaded, is no valid row, or repeats a snapshot class.
     """
     rows: dict[str, Registered] = {}
     for point in entry_points(group=GROUP):
@@ -58,14 +60,14 @@ def registered() -> Mapping[str, Registered]:
                     expected=f"a snapshot class that has no row yet: {row.snapshot} has a row of {owner}",
                     actual=point.value,
                 )
-            rows[row.snapshot] = Registered(row, distribution)
+            rows[row.snapshot] = Registered(checked_row(row, distribution), distribution)
     return MappingProxyType(rows)
 
 
 def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     try:
         value = point.load()
-    except Exception as error:  # a module of the user's own can fail in any way
+    except (Exception, SystemExit) as error:  # a module of the user's own can fail in any way
         raise _refusal(
             point, distribution, expected=f"{point.value} can be imported", actual=f"{type(error).__name__}: {error}"
         ) from error

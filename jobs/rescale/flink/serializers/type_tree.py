@@ -41,6 +41,24 @@ class FixedHash(IntEnum):
     """`Enum`: the hash differs in each JVM, so it cannot be computed."""
 
 
+_SIZES = {
+    FixedHash.INTEGER: (1, 2, 4),
+    FixedHash.CHARACTER: (2,),
+    FixedHash.BOOLEAN: (1,),
+    FixedHash.FLOAT: (4,),
+    FixedHash.LONG: (8,),
+    FixedHash.DOUBLE: (8,),
+    FixedHash.DATE: (8, 12),
+    FixedHash.LOCAL_DATE: (6,),
+    FixedHash.LOCAL_TIME: (7,),
+    FixedHash.LOCAL_DATE_TIME: (13,),
+    FixedHash.INSTANT: (12,),
+    FixedHash.LONG_VALUE: (8,),
+    FixedHash.SCALA_LONG: (8,),
+}
+"""Sizes in bytes of the values that a rule is for; a rule that is not here reads no bytes."""
+
+
 class BlobHash(IntEnum):
     """Rule for the `hashCode` of bytes with their length in front."""
 
@@ -53,11 +71,18 @@ class BlobHash(IntEnum):
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if that is not the size."""
+    """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if that is not the size.
+
+    Raises `ValueError` for a size that the rule is not for.
+    """
 
     size: int
     rule: FixedHash = FixedHash.UNKNOWN
     declared: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 0 or self.size not in _SIZES.get(self.rule, (self.size,)):
+            raise ValueError(f"no value that hashes as {self.rule.name} has {self.size} bytes")
 
     @property
     def length(self) -> int:
@@ -191,6 +216,10 @@ class Nullable:
 
     inner: TypeTree
     padding: int = 0
+
+    def __post_init__(self) -> None:
+        if self.padding < 0:
+            raise ValueError(f"padding of {self.padding} bytes")
 
     @property
     def length(self) -> int | None:

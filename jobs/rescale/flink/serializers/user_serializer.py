@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rescale.flink.serializers.registry import FLINK, GROUP, registered
+from rescale.flink.serializers.registry import GROUP, registered
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.text.errors import RequestError
 
@@ -37,11 +37,13 @@ class UserSerializer:
 
 
 def user_serializers(snapshots: Iterable[SerializerSnapshot]) -> tuple[UserSerializer, ...]:
-    """Return the serializers of users that occur in the snapshots, at any depth, by class."""
-    classes = {name for snapshot in snapshots for name in _classes(snapshot)} - set(FLINK)
-    return tuple(
-        UserSerializer(name, registered()[name].distribution) for name in sorted(classes) if name in registered()
-    )
+    """Return the serializers of users that occur in the snapshots, at any depth, by class.
+
+    Raises `RequestError` for a registration that cannot be used, even if no snapshot needs it.
+    """
+    rows = registered()
+    classes = {name for snapshot in snapshots for name in _classes(snapshot)} & set(rows)
+    return tuple(UserSerializer(name, rows[name].distribution) for name in sorted(classes))
 
 
 def _classes(snapshot: SerializerSnapshot) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""The request: how its values are parsed, and what they mean for a given snapshot."""
+"""The request: parsing of its values, and their resolution against a snapshot."""

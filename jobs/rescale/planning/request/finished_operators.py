@@ -1,11 +1,11 @@
 """Refusal of new shapes for operators of which some subtasks have finished, and others have not.
 
-In another shape it is undefined which subtasks have finished, and finished subtasks have no records that could move to
-new key groups or into another format. At another parallelism Flink itself treats all subtasks as unfinished
-(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but a
-source that starts by itself reads everything again. Whether that is acceptable, only the author of the job knows, who
-may ask for it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
-holds all operators that must stay.
+At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
+move to new key groups or into another format. Flink itself treats all subtasks as unfinished then
+(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but any
+other source reads its whole input again. Only the author of the job knows whether that is acceptable, and can request
+it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all
+operators that must keep their shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
-from rescale.planning.request.result_kind import goes_by_record
+from rescale.planning.request.result_kind import is_rewritten_by_record
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, Mention, joined, mention
 from rescale.text.errors import UnsupportedError
@@ -47,7 +47,7 @@ def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Tell whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
-    return bool(operator.keyed_headers) and goes_by_record(operator, shape, wanted)
+    return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, wanted)
 
 
 def _advice(
@@ -58,7 +58,7 @@ def _advice(
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
     no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
-    name = Advice("name only the other operators: ", options) if options else Advice("ask for no other shape")
+    name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "

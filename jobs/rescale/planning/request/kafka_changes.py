@@ -27,7 +27,7 @@ _Offsets = Mapping[TopicPartition, int | StartAt | None]
 """The stored offset of each partition of a source; None for a partition without one."""
 
 
-def with_kafka(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
+def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
     """Return the surgery with the requested changes of Kafka sources; `snapshot` is the one before the surgery.
 
     Raises `RequestError` if the request names something that is not there, and `UnsupportedError` if the offsets of a
@@ -72,7 +72,7 @@ def _look_advice(unread: Sequence[KafkaOffsets]) -> Advice:
 def _refuse_unread(source: KafkaOffsets) -> None:
     if why := source.unread or source.unread_enumerator:
         raise UnsupportedError(
-            "the request changes Kafka offsets, but those of this source cannot be read",
+            "the request changes Kafka offsets, but the offsets of this source cannot be read",
             operator=source.label,
             found=why,
             advice=Advice("leave the offsets as they are, or leave the operator out (", mention("drop", "UID"), ")"),
@@ -89,8 +89,8 @@ def _rows_by_source(
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         asked = [ids[row.operator]] if row.operator else list(known)
-        takers = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
-        if not takers:
+        new_holders = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
+        if not new_holders:
             raise RequestError(
                 "the request sets the offset of a partition that no Kafka source holds"
                 if row.offset is not None
@@ -100,7 +100,7 @@ def _rows_by_source(
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in takers:
+        for operator_id in new_holders:
             by_source[operator_id].append(row)
     return by_source
 
@@ -181,7 +181,7 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
-    """Return the partitions that a row applies to: those with an offset, or any known one if the row drops it."""
+    """Return the partitions that a row applies to: partitions with an offset, or any known one if the row drops it."""
     return [
         partition
         for partition, offset in stored.items()

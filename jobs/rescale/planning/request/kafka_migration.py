@@ -56,7 +56,7 @@ def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
         raise error.located(operator=source.label) from None
     if not splits:
         raise UnsupportedError(
-            "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: it is not known where to read on",
+            "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: its start position is unknown",
             operator=source.label,
             advice=Advice(
                 "take a savepoint and then cancel the job, because a savepoint that stops it may hold no offsets; or "

@@ -68,7 +68,7 @@ class KafkaRequest:
         return bool(self.offsets or self.topics or self.sources)
 
     def with_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
-        """Return the new names of operators, `sources` included; `RequestError` if an operator gets two."""
+        """Return the new names of operators, `sources` included. Raises `RequestError` if an operator gets two."""
         if both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",
@@ -82,7 +82,7 @@ NO_KAFKA_REQUEST = KafkaRequest()
 
 
 def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
-    """Return the rows of a file of offsets, none if it is empty; `RequestError` names the first invalid row."""
+    """Return the rows of a file of offsets; none if the file is empty. Raises `RequestError` for an invalid row."""
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
@@ -173,7 +173,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the fields of an object; `RequestError` if two have the same name, which JSON allows."""
+    """Return the fields of an object. Raises `RequestError` if two have the same name, which JSON allows."""
     fields: dict[str, object] = {}
     for name, value in pairs:
         if name in fields:

@@ -34,9 +34,9 @@ def choose_key_hashes(
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
-    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `wanted` maps operators
-    to the hashes that the request names, and "" to that of all others whose hash is not known. Raises
-    `UnsupportedError` if a hash is needed and not known.
+    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `wanted` has the
+    request's hashes by operator, with "" for all operators whose hash is unknown. Raises `UnsupportedError` if a hash
+    is needed and unknown.
     """
     named = by_operator(snapshot.operators, wanted)
     chosen = {}
@@ -61,7 +61,7 @@ def choose_key_hashes(
 
 
 def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
-    """Return the name of the hash if it follows without a look at keys; None if not, or if no hash is needed."""
+    """Return the name of the hash if it is known without reading keys; None if not, or if no hash is needed."""
     if header is None:
         if work is not WorkClass.REHASH and named is None:
             return None

@@ -105,7 +105,7 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
         )
     else:
         changed = wanted != operator.parallelism
-        less = ["ask for less"] if changed else ["also ask for ", mention("parallelism"), f", at most {maximum}"]
+        less = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
         advice = Advice(
             *less,
             "; or ask for another maximum: ",
@@ -138,7 +138,7 @@ def _find(by_id: Mapping[str, Operator], selector: str) -> str:
 
 
 def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
-    """Return the operator id that a selector stands for, None if there is none; `RequestError` if it is ambiguous."""
+    """Return the id of the operator that a selector names, or None. Raises `RequestError` if several have that name."""
     named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
     if len(named) > 1:
         raise RequestError(

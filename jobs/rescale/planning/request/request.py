@@ -1,4 +1,4 @@
-"""The request: a source, a target, a new shape, and how the result shall be made."""
+"""The request: a source, a target, a new shape, and the options of the result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
-from rescale.runstate.territory import refuse_overlap
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_of
+from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
+from rescale.storage.sides import is_one_store, refuse_same_place
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, in_option
 from rescale.text.names import did_you_mean
@@ -22,9 +23,9 @@ from rescale.text.names import did_you_mean
 class Request:
     """A parsed request, not yet compared with the snapshot.
 
-    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others. So do
-    `max_parallelism` and `key_hash`, which has names of formulas or functions. `uids` has (operator id, name) pairs
-    with the names that the user knows operators by, for snapshots that hold only ids.
+    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all other operators.
+    `max_parallelism` and `key_hash` are mappings of the same kind; hashes are names of formulas or functions. `uids`
+    has (operator id, name) pairs for snapshots that hold only ids.
     """
 
     source: str
@@ -41,6 +42,23 @@ class Request:
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+
+
+def request_of_values(source: str, target: str, values: Values) -> Request:
+    """Return the request with these values. Raises `RequestError` for a wrong value."""
+    return make_request(
+        source,
+        target,
+        values["parallelism"],
+        max_parallelism=values["max-parallelism"],
+        key_hash=values["key-hash"],
+        format=Format(values["format"]),
+        files=Files(values["files"]),
+        uids=parse_uids((values["uids"] or "").splitlines()),
+        allow_prefixes=values["allow-prefix"],
+        surgery=surgery_of(values),
+        moved=values["moved"],
+    )
 
 
 def make_request(
@@ -83,6 +101,7 @@ def make_request(
 
 def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
+    refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
     if files is Files.REFER and is_s3(target) and not is_s3(source):
         raise RequestError(
@@ -92,10 +111,18 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
             found=source,
             advice=Advice("leave ", mention("files"), " out, so that files are copied"),
         )
+    if files is Files.REFER and is_s3(source) and not is_one_store(source, target):
+        raise RequestError(
+            "a result cannot refer to files in another store",
+            path=target,
+            expected="a source and a target in the same S3 store, to refer to files",
+            found=source,
+            advice=Advice("leave ", mention("files"), " out, so that files are copied"),
+        )
 
 
 def target_place(text: str) -> str:
-    """Return the normalised path of a target; `RequestError` if a result cannot be written there."""
+    """Return the normalised path of a target. Raises `RequestError` if a result cannot be written there."""
     target = normalise(text)
     if parent(target) == target:
         raise RequestError(

@@ -21,7 +21,7 @@ class Resolved(NamedTuple):
 
 
 def resolve_request(snapshot: Snapshot, request: Request) -> Resolved:
-    """Resolve a request; raise `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
+    """Resolve a request. Raises `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
     surgery = resolve_surgery(snapshot, request.surgery)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = apply_surgery(snapshot, surgery)

@@ -1,9 +1,9 @@
 """Operators whose finished subtasks are to run again.
 
-A finished subtask has no state in a snapshot. If it runs again, it begins without any, which is harmless where its
-state can do without the missing part: elements of list state stand alone, and every subtask has all of a broadcast
-state. A source that is assigned its splits (`SourceCoordinator`) gets those that no subtask has finished, because its
-coordinator knows which these are. Any other source reads its input once more, which the user has to agree to.
+A finished subtask has no state in a snapshot. If it runs again, it begins without state. That is harmless for list
+state, whose elements stand alone, and for broadcast state, of which every subtask has all. A source that is assigned
+its splits (`SourceCoordinator`) gets those that no subtask has finished, because its coordinator knows them. Any other
+source reads its input once more, which the user has to agree to.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def _check(operator: Operator, dropped: Collection[str]) -> None:
 
 
 def _lack(operator: Operator) -> str | None:
-    """Return the state of which the subtasks that run have only a part; None if there is none."""
+    """Return the state that is incomplete without the finished subtasks' part; None if there is none."""
     if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
-        return "keyed state: keys of the finished subtasks would begin anew, and the other keys would not"
+        return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"
     union = [
         state.name
         for stream in (*operator.operator, *operator.raw_operator)

@@ -27,11 +27,11 @@ def stays_on_heap(operator: Operator, wanted: Format) -> bool:
     return wanted is Format.KEEP and bool(operator.heap_streams)
 
 
-def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
-    """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
+def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
+    """Return whether records are read and rewritten: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
-    if operator.dropped_states or operator.changelogs:
+    if operator.dropped_states or operator.cutoffs or operator.changelogs:
         return True
     if wanted is Format.CANONICAL:
         return operator.becomes_canonical
@@ -48,8 +48,8 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
     streams = operator.heap_streams
     if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
         return False
-    givers = KeyGroupIndex(streams)
-    return not all(_have_same_states(givers.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
+    old_holders = KeyGroupIndex(streams)
+    return not all(_have_same_states(old_holders.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
@@ -70,5 +70,5 @@ def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
 def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Tell whether the operator's RocksDB directories are cut and joined by whole files."""
     changed = shape != Shape(operator.parallelism, operator.max_parallelism)
-    stays = becomes_databases(operator, wanted) and not goes_by_record(operator, shape, wanted)
+    stays = becomes_databases(operator, wanted) and not is_rewritten_by_record(operator, shape, wanted)
     return changed and stays and bool(operator.databases)

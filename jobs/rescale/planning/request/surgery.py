@@ -8,13 +8,15 @@ from typing import TypeVar
 
 from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_changes import add_kafka_changes
+from rescale.planning.request.old_rows import resolve_ages
 from rescale.planning.request.operator_shapes import by_operator, find_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.restarts import restarted_operators
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.old_rows import OldRows
 from rescale.snapshot.surgery import Renamed, Surgery, as_dropped
 from rescale.text.errors import RequestError
 from rescale.text.names import did_you_mean
@@ -33,7 +35,11 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     """
     renames = request.kafka.with_renames(request.renames)
     surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
-    return with_kafka(surgery, snapshot, request.kafka)
+    if request.ages:
+        old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
+        _refuse_dropped(old, surgery.dropped_states)
+        surgery = replace(surgery, old_rows=old)
+    return add_kafka_changes(surgery, snapshot, request.kafka)
 
 
 def operator_surgery(
@@ -61,6 +67,19 @@ def operator_surgery(
         dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
         restarted=restarted_operators(operators, restarts, left_out),
     )
+
+
+def _refuse_dropped(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
+    """Refuse a state that is dropped, and loses old rows as well."""
+    states = {(state.operator_id, state.name) for state in dropped}
+    for rows in old:
+        if (rows.operator_id, rows.name) in states:
+            raise RequestError(
+                "a state is dropped, and its old rows as well",
+                operator=rows.label,
+                state=rows.name,
+                advice="ask for one of the two",
+            )
 
 
 def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
@@ -99,12 +118,12 @@ def _dropped_states(
 ) -> Iterator[DroppedState]:
     """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out.
 
-    Both may contain colons, so the snapshot decides where the uid ends.
+    UID and NAME may contain colons, so the snapshot decides where the uid ends.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for value in state_drops:
-        named = states_meant(by_id, value)
+        named = matching_states(by_id, value)
         if not named:
             by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
         holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
@@ -138,7 +157,7 @@ def _dropped_states(
         yield from lost
 
 
-def states_meant(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
+def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
     """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[found_id], value[i + 1 :]) for i in colons if (found_id := find_operator(by_id, value[:i]))]
@@ -157,7 +176,7 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 
 
 def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
-    """Return a request's values of single operators by the ids after the surgery; "" stands for all others.
+    """Return values for single operators by their ids after the surgery; "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops.
     """
@@ -168,7 +187,7 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
         if operator_id in dropped:
             raise RequestError(
-                "an operator is dropped, but the request asks something else of it as well",
+                "an operator is dropped, but the request also changes it in another way",
                 operator=by_id[operator_id].label,
                 found=f"{selector}={value}",
                 advice="ask for one of the two",

@@ -1,13 +1,15 @@
 """The part of a request that changes more than shapes.
 
-Operators are renamed, dropped and restarted, states are dropped, and Kafka offsets change.
+Operators are renamed, dropped and restarted, states and old rows are dropped, and Kafka offsets change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from rescale.planning.request.ages import Age, parse_ages
 from rescale.planning.request.kafka_offsets import (
     NO_KAFKA_REQUEST,
     KafkaRequest,
@@ -17,6 +19,9 @@ from rescale.planning.request.kafka_offsets import (
 )
 from rescale.text.errors import RequestError, in_option
 
+Values = Mapping[str, Any]
+"""Values by option name: a list of lines, the text of a file (None or "" without one), a choice, or a flag."""
+
 
 @dataclass(frozen=True)
 class SurgeryRequest:
@@ -24,7 +29,7 @@ class SurgeryRequest:
 
     `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
     `state_drops` names single states of other operators, as `UID:NAME`. `restarts` names operators whose finished
-    subtasks run again.
+    subtasks run again. `ages` say which old rows of states to leave out, by `UID:STATE`.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -32,12 +37,27 @@ class SurgeryRequest:
     state_drops: tuple[str, ...] = ()
     kafka: KafkaRequest = NO_KAFKA_REQUEST
     restarts: tuple[str, ...] = ()
+    ages: dict[str, Age] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts)
+        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts or self.ages)
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
+
+
+def surgery_of(values: Values) -> SurgeryRequest:
+    """Return the surgery with these values: all changes besides the shape. Raises `RequestError` for a wrong value."""
+    return parse_surgery(
+        renames=values["rename"],
+        drops=values["drop"],
+        state_drops=values["drop-state"],
+        kafka_offsets=values["kafka-offsets"] or "",
+        kafka_topics=values["kafka-topic"],
+        kafka_sources=values["kafka-source"],
+        restarts=values["restart"],
+        old_rows=values["drop-older"],
+    )
 
 
 def parse_surgery(
@@ -49,6 +69,7 @@ def parse_surgery(
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
     restarts: Iterable[str] = (),
+    old_rows: Iterable[str] = (),
 ) -> SurgeryRequest:
     """Parse the values of a command line or a form; `RequestError` names the first invalid value.
 
@@ -68,7 +89,10 @@ def parse_surgery(
         dropped_states = parse_state_drops(state_drops)
     with in_option("--restart"):
         restarted = parse_operators(restarts, "restarted")
-    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources), restarted)
+    with in_option("--drop-older"):
+        ages = parse_ages(old_rows)
+    kafka = KafkaRequest(offsets, topics, sources)
+    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, ages)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:
@@ -90,7 +114,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators that are to be `what`; `RequestError` if one is empty or given twice."""
+    """Return names of operators, `what`: dropped or restarted. Raises `RequestError` if one is empty or given twice."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:
@@ -102,7 +126,7 @@ def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def parse_state_drops(values: Iterable[str]) -> tuple[str, ...]:
-    """Return `UID:NAME` values; `RequestError` if one is malformed or given twice.
+    """Return `UID:NAME` values. Raises `RequestError` if one is malformed or given twice.
 
     NAME may be empty, and both may contain colons, so only a snapshot tells which state is meant.
     """

@@ -76,7 +76,7 @@ class DatabasePlanner:
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
-        """Return the planned databases; raise `UnsupportedError` if the source's cannot be assembled."""
+        """Return the planned databases. Raises `UnsupportedError` if the source's cannot be assembled."""
         if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
             self._copy()
         else:
@@ -95,15 +95,15 @@ class DatabasePlanner:
         near = KeyGroupIndex(databases)
         for subtask in range(self._shape.parallelism):
             wanted = self._shape.key_groups_of(subtask)
-            givers = near.overlapping(wanted)
-            if givers:
-                self._add_subtask(subtask, wanted, givers)
+            old_holders = near.overlapping(wanted)
+            if old_holders:
+                self._add_subtask(subtask, wanted, old_holders)
         self._notes += assembly_warnings(self._operator.label, self._databases, self._compacted, self._level_0_files)
 
-    def _add_subtask(self, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]) -> None:
+    def _add_subtask(self, subtask: int, wanted: KeyGroupRange, old_holders: Sequence[Database]) -> None:
         maximum = self._shape.max_parallelism
-        header = self._headers.plan(givers).piece
-        sources = [_source_database(giver) for giver in givers]
+        header = self._headers.plan(old_holders).piece
+        sources = [_source_database(old_holder) for old_holder in old_holders]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
@@ -111,12 +111,12 @@ class DatabasePlanner:
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
             if self._referring is not None or self._prepared or not _is_shared(assembled):
-                self._add_files(subtask, wanted, self._files(assembled, givers), header)
+                self._add_files(subtask, wanted, self._files(assembled, old_holders), header)
                 return
         size = sum(
-            giver.key_group_sizes[key_group - giver.key_groups.first]
-            for giver in givers
-            for key_group in giver.key_groups.intersection(wanted)
+            old_holder.key_group_sizes[key_group - old_holder.key_groups.first]
+            for old_holder in old_holders
+            for key_group in old_holder.key_groups.intersection(wanted)
         )
         self._compacted.append(
             CompactedDirectory(
@@ -124,14 +124,16 @@ class DatabasePlanner:
                 header=header,
                 first_key_group=wanted.first,
                 key_groups=len(wanted),
-                sources=tuple(database_place(giver, piece_of(giver.header_extent)) for giver in givers),
+                sources=tuple(
+                    database_place(old_holder, piece_of(old_holder.header_extent)) for old_holder in old_holders
+                ),
                 size=size,
                 inline=self._inline.takes(size),
             )
         )
 
-    def _files(self, assembled: AssembledDatabase, givers: Sequence[Database]) -> dict[str, Piece]:
-        extents = [{file.name: file.extent for file in giver.files} for giver in givers]
+    def _files(self, assembled: AssembledDatabase, old_holders: Sequence[Database]) -> dict[str, Piece]:
+        extents = [{file.name: file.extent for file in old_holder.files} for old_holder in old_holders]
         taken = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.taken}
         return taken | {file.name: self._literals.piece(file.data) for file in assembled.made}
 

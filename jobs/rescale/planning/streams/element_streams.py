@@ -48,16 +48,16 @@ def plan_elements(
     return planned
 
 
-def _header(operator: Operator, givers: Sequence[ElementStream], literals: Literals) -> Piece:
-    """Return a header for the elements of all givers: theirs if they are equal, else a new one with all their states.
+def _header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
+    """Return a header for the elements of all old holders: their common header, or a new one with all their states.
 
     Raw state has no header, so its piece is empty.
     """
-    first = givers[0]
-    if first.has_own_header and all(giver.header == first.header for giver in givers):
+    first = old_holders[0]
+    if first.has_own_header and all(old_holder.header == first.header for old_holder in old_holders):
         return piece_of(first.extent.part(0, len(first.header)))
-    parsed = [giver.parsed for giver in givers if giver.parsed is not None]
-    if len(parsed) < len(givers):
+    parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
+    if len(parsed) < len(old_holders):
         raise UnsupportedError(
             "the subtasks registered different operator states, and an unknown serializer hides the state names",
             operator=operator.label,

@@ -16,7 +16,7 @@ Holder = TypeVar("Holder", KeyedStream, KeyedHolder)
 def owners_of(operator: Operator, sources: Sequence[Holder]) -> dict[int, Holder]:
     """Return the holder of each key group.
 
-    Raises `SnapshotError` if a key group has two, or is not below the operator's max parallelism.
+    Raises `SnapshotError` if a key group has two holders, or is not below the operator's max parallelism.
     """
     owners: dict[int, Holder] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""Keyed state whose key groups move unchanged: every new subtask gets those of its range, from all old subtasks.
+"""Keyed state whose key groups move unchanged: a new subtask gets the key groups of its range from all old subtasks.
 
 At the same max parallelism a key group is a range of bytes, which moves without being read.
 """
@@ -57,8 +57,8 @@ class KeyGroupPlanner:
         for subtask in range(self.shape.parallelism):
             wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
             holding = {owners[group].subtask for group in wanted if group in owners}
-            givers = [by_subtask[giver] for giver in sorted(holding)]
-            stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
+            old_holders = [by_subtask[old_holder] for old_holder in sorted(holding)]
+            stream = self._stream(slot, subtask, wanted, old_holders, owners) if old_holders else None
             if stream is not None:
                 planned.append(stream)
         return planned
@@ -68,11 +68,11 @@ class KeyGroupPlanner:
         slot: Slot,
         subtask: int,
         wanted: KeyGroupRange,
-        givers: Sequence[KeyedStream],
+        old_holders: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
-        header = self.headers.plan(givers, unread=True) if slot is Slot.KEYED else NO_HEADER
-        of_heap = givers[0].framing is Framing.HEAP
+        header = self.headers.plan(old_holders, unread=True) if slot is Slot.KEYED else NO_HEADER
+        of_heap = old_holders[0].framing is Framing.HEAP
         groups = [self._key_group(key_group, owners.get(key_group), header, of_heap=of_heap) for key_group in wanted]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
@@ -95,7 +95,9 @@ class KeyGroupPlanner:
             inline=inline,
             first_key_group=wanted.first,
             key_groups=lengths,
-            handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS if givers[0].framing is Framing.CANONICAL else givers[0].tag,
+            handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS
+            if old_holders[0].framing is Framing.CANONICAL
+            else old_holders[0].tag,
         )
 
     def _key_group(

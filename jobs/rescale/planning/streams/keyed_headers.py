@@ -23,8 +23,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 class PlannedHeader:
     """The header of a new stream, and how the key groups of source subtasks are translated to it.
 
-    `id_tables` maps a subtask to the number of the table that translates its state ids, `timer_id_tables` that of its
-    timers. The key groups of the subtasks in `anew` are written anew.
+    `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
+    so for its raw timers. Key groups of the subtasks in `anew` are rewritten as empty ones.
     """
 
     piece: Piece
@@ -35,7 +35,7 @@ class PlannedHeader:
 
 
 NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)
-"""The header of raw keyed state, which has none."""
+"""An empty header: raw keyed state is written without a header."""
 
 
 class HeaderPlanner:
@@ -48,42 +48,47 @@ class HeaderPlanner:
 
     def plan(
         self,
-        givers: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedHolder],
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
         *,
         unread: bool = False,
     ) -> PlannedHeader:
-        """Return the header for the key groups of all `givers`, without the states that are `left_out`.
+        """Return the header for the key groups of all `old_holders`, without the states that are `left_out`.
 
         `timers` are raw keyed timers that become states like any other. `unread` tells whether key groups move without
-        being read. Raises `UnsupportedError` if the headers of the givers cannot be merged.
+        being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
         """
-        first = givers[0] if givers else None
-        if first and not timers and not left_out and all(giver.header == first.header for giver in givers):
+        first = old_holders[0] if old_holders else None
+        if (
+            first
+            and not timers
+            and not left_out
+            and all(old_holder.header == first.header for old_holder in old_holders)
+        ):
             if isinstance(first, Changelog):  # its header is composed, and lies in no file
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
-        parsed = [giver.parsed for giver in givers if giver.parsed is not None]
-        if timers and len(parsed) < len(givers):
+        parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
+        if timers and len(parsed) < len(old_holders):
             raise UnsupportedError(
                 "raw keyed timers become states, and an unknown serializer hides the names of the other states",
                 operator=self._label,
                 advice=CANONICAL,
             )
-        if len(parsed) < len(givers):
+        if len(parsed) < len(old_holders):
             raise UnsupportedError(
                 "the subtasks registered different states, and an unknown serializer hides the state names",
                 operator=self._label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
-        if unread and any(giver.framing is Framing.HEAP for giver in givers):
-            return self._heap_header(givers, parsed)
-        return self._merged(givers, parsed, timers, left_out)
+        if unread and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
+            return self._heap_header(old_holders, parsed)
+        return self._merged(old_holders, parsed, timers, left_out)
 
     def _merged(
         self,
-        givers: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedHolder],
         parsed: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
         left_out: Collection[str],
@@ -98,29 +103,29 @@ class HeaderPlanner:
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged.header)),
             merged.header,
-            _by_subtask(givers, tables),
-            _by_subtask(timers, tables[len(givers) :]),
+            _by_subtask(old_holders, tables),
+            _by_subtask(timers, tables[len(old_holders) :]),
         )
 
-    def _heap_header(self, givers: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
-        """Return a header for all givers if the streams with entries have the same states in the same places.
+    def _heap_header(self, old_holders: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+        """Return a header for all old holders if the streams with entries have the same states in the same places.
 
         A stream without entries may lack states, because its subtask has not seen a key yet. It has nothing to
         translate: its key groups are written anew, and stay empty.
         """
-        full = [header for giver, header in zip(givers, parsed, strict=True) if not giver.has_no_entry]
+        full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
         same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
         if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
             raise UnsupportedError(
-                "the subtasks registered different states, and the heap's format does not tell where a state begins",
+                "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,
                 expected="the same states in every keyed stream",
-                found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
+                found=f"others in subtask {next(g.subtask for g in old_holders if g.parsed != merged.header)}",
                 advice=CANONICAL,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
-        anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)
+        anew = frozenset(g.subtask for g in old_holders if g.has_no_entry and g.parsed != merged.header)
         return PlannedHeader(piece, merged.header, anew=anew)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
@@ -132,5 +137,7 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(givers: Sequence[KeyedHolder], tables: Sequence[int | None]) -> dict[int, int]:
-    return {giver.subtask: table for giver, table in zip(givers, tables, strict=False) if table is not None}
+def _by_subtask(old_holders: Sequence[KeyedHolder], tables: Sequence[int | None]) -> dict[int, int]:
+    return {
+        old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
+    }

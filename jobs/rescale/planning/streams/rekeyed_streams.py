@@ -42,20 +42,20 @@ def plan_rekeyed(
     """Return the records to read and the new streams of keyed state; None if there is no keyed state.
 
     `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
-    directories; then it is their creation time, in seconds since 1970. Such directories leave out timers that are in
-    raw keyed state, too, because a job that keeps its timers on the heap does not read those of a directory.
+    directories; then it is their creation time, in seconds since 1970. Timers that are also in raw keyed state are not
+    written into such directories: a job that keeps its timers on the heap does not read timers from RocksDB.
     `stays_on_heap` selects the heap's own format for the result.
     """
-    givers = operator.managed_keyed
+    old_holders = operator.managed_keyed
     _refuse_to_rekey(operator, shape.max_parallelism)
-    if not givers and not timers:
+    if not old_holders and not timers:
         return None
-    owners_of(operator, givers)
+    owners_of(operator, old_holders)
     owners_of(operator, timers)
     doubled = operator.doubled_timers if created is not None else ()
     left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
-    header = headers.plan(givers, timers, left_out | operator.dropped_states)
-    compressed = bool(givers) and is_compressed(givers[0].header)
+    header = headers.plan(old_holders, timers, left_out | operator.dropped_states)
+    compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
     sources = (

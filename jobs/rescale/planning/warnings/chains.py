@@ -44,13 +44,13 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     yield (
         f"{what}. Flink then generates other ids for operators {which}, and refuses the result because the job lacks "
         f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
-        "rescale match with the job's graph at its new parallelism prints the renames that it needs. Operators with a "
-        "uid keep their ids"
+        "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
+        "with a uid keep their ids"
     )
 
 
 def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
-    """Return the operators with state whose ids may be generated: the snapshot shows no uid of which the id is."""
+    """Return the operators with state whose ids may be generated: no uid in the snapshot hashes to the id."""
     return [
         operator
         for operator in snapshot.operators
@@ -70,7 +70,7 @@ def _common_maximum(
     if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(alone, _SHOWN)}). Both then get max parallelism 1, and Flink refuses the state of the one "
-            "that had another, in this result as in any snapshot. If the job has such a chain, keep the operators "
-            "apart (disableChaining), or ask for two subtasks"
+            f"({first_of(alone, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
+            "operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
+            "disableChaining between the operators, or give the operator two subtasks"
         )

@@ -12,7 +12,7 @@ from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
 def assembly_warnings(
     label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedDirectory], level_0_files: int
 ) -> Iterator[str]:
-    """Yield what the user should know about an operator whose directories are cut and joined.
+    """Yield warnings about an operator whose directories are cut and joined.
 
     `level_0_files` is the largest number of level-0 files in one of its new directories.
     """
@@ -36,7 +36,7 @@ def assembly_warnings(
 
 
 def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterator[str]:
-    """Yield what the user should know about a result that is asked to refer to files of the source."""
+    """Yield warnings about a result that is to refer to files of the source."""
     files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
     if files:
         keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]

@@ -43,7 +43,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
 
 
 def _uid(operator_id: str, names: Sequence[str]) -> str:
-    """Return the one of `names` that the operator id is the hash of, "" if there is none."""
+    """Return the name that hashes to the operator id; "" if there is none among `names`."""
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 
 

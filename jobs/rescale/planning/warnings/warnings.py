@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rescale.flink.keyed.ttl.last_access import instant_of
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.start import common_parallelism
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
@@ -26,7 +27,7 @@ _SHOWN = 5
 def request_warnings(
     snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, kafka: Sequence[KafkaOffsets] = ()
 ) -> Iterator[str]:
-    """Yield what the user should know about the new shapes, the format and the files of the result."""
+    """Yield warnings about the new shapes, the format and the files of the result."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
         yield f"the newest complete checkpoint in {request.source} is taken: {name(snapshot.directory)}"
     if any(database.measured for operator in snapshot.operators for database in operator.databases):
@@ -44,7 +45,9 @@ def request_warnings(
     changed = [o for o in snapshot.operators if shapes[o.operator_id] != _shape(o)]
     for operator in snapshot.operators:
         if operator.max_parallelism == 1 and changed and operator not in changed:
-            yield f"{operator.label} has max parallelism 1, as operators that can only run with one subtask: it stays"
+            yield (
+                f"{operator.label} keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
+            )
     named = [operator.label for operator in changed if operator.max_parallelism == 1]
     if named:
         yield (
@@ -72,7 +75,7 @@ def request_warnings(
 
 
 def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
-    """Yield what the request changes besides shapes, because the user may have meant it differently.
+    """Yield a sentence for each change other than of shapes, which the user may not have meant.
 
     `stopped` tells whether the snapshot is a savepoint that stopped the job.
     """
@@ -110,8 +113,14 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
             "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:
-        keyed = "; for this, all records are read one by one and written anew" if state.elements is None else ""
+        keyed = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
         yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"
+    for rows in surgery.old_rows:
+        yield (
+            f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
+            "out, as requested. How many is not known before the run: it reads all records of the operator one by one, "
+            "and writes the others anew"
+        )
 
 
 def key_hash_warnings(
@@ -119,7 +128,7 @@ def key_hash_warnings(
 ) -> Iterator[str]:
     """Yield a sentence for each requested key hash that is not needed.
 
-    `asked` is the request's mapping; `chosen` maps operator ids to the hashes by which keys go to new key groups.
+    `asked` are the request's hashes; `chosen` are the hashes from which new key groups are computed, by operator id.
     Raises `RequestError` if `asked` names an operator that is not in the snapshot.
     """
     named = by_operator(operators, asked)
@@ -145,7 +154,7 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
 def _parallelism_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
-    """Yield the operators whose parallelism is not the one that the job is started with (`start_of`)."""
+    """Yield a warning about operators whose parallelism differs from the one of the start command (`start_of`)."""
     common = common_parallelism(list(shapes.values()))
     others = [
         f"{operator.label} has {shape.parallelism}"

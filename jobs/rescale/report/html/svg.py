@@ -27,7 +27,7 @@ def hover_text(tooltip: str) -> Element:
 
 
 def part(number: float) -> str:
-    """Return a fraction of the width as a percentage, rounded to what the eye can tell apart."""
+    """Return a fraction of the width as a percentage with two decimals."""
     return f"{round(100 * number, 2):g}%"
 
 

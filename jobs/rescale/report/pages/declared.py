@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rescale.flink.keyed.ttl.last_access import instant_of
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.runstate.certificate import Certificate
+from rescale.runstate.certificate import Certificate, CertifiedOldRows
 from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
+from rescale.snapshot.old_rows import OldRows
 from rescale.snapshot.surgery import Dropped, LostState, Renamed, Restarted, Surgery
 from rescale.text.names import first_of
 from rescale.text.units import counted, human_bytes
@@ -21,10 +23,13 @@ _SHOWN = 10
 RecordCounts = dict[tuple[str, str], int]
 """Number of records that each keyed state had, by new operator id and name of the state."""
 
+OldRowCounts = dict[tuple[str, str], CertifiedOldRows]
+"""Numbers of old rows that were left out, by new operator id and name of the state."""
+
 
 def declared_lines(surgery: Surgery) -> list[str]:
     """Return a sentence for each difference that a `Surgery` declares."""
-    return list(_lines(surgery, {}))
+    return list(_lines(surgery, {}, {}))
 
 
 def first_lines(lines: list[str], most: int) -> list[str]:
@@ -36,10 +41,12 @@ def first_lines(lines: list[str], most: int) -> list[str]:
 def exceptions_clause(surgery: Surgery) -> str:
     """Return " except what was dropped (2 states)" and the like, to follow "all state"; "" if nothing is excepted."""
     partitions = [partition for change in surgery.kafka for partition in change.partitions]
-    operators, states = len(surgery.dropped), len(surgery.dropped_states)
+    operators, states, old = len(surgery.dropped), len(surgery.dropped_states), len(surgery.old_rows)
     offsets = sum(partition.dropped for partition in partitions)
     changed = sum(partition.new_next is not None for partition in partitions)
+    whose = f"old rows of {counted(old, 'state')}" if old else ""
     parts = (
+        ("left out", whose),
         ("dropped", _numbers((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
         ("changed", _numbers((changed, "Kafka offset"))),
     )
@@ -55,14 +62,20 @@ def certified_lines(certificate: Certificate) -> list[str]:
         if proof.records is not None
         for state, number in proof.records.left_out.items()
     }
-    return list(_lines(certificate.surgery, records))
+    old = {
+        (proof.operator_id, state): numbers
+        for proof in certificate.operators
+        if proof.records is not None
+        for state, numbers in proof.records.old_rows.items()
+    }
+    return list(_lines(certificate.surgery, records, old))
 
 
 def _numbers(*parts: tuple[int, str]) -> str:
     return ", ".join(counted(number, noun) for number, noun in parts if number)
 
 
-def _lines(surgery: Surgery, records: RecordCounts) -> Iterator[str]:
+def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterator[str]:
     new_ids = {operator.operator_id: operator.new_operator_id for operator in surgery.renamed}
     for operator in surgery.renamed:
         new = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
@@ -75,6 +88,12 @@ def _lines(surgery: Surgery, records: RecordCounts) -> Iterator[str]:
         number = records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
         lost = f"{counted(number, 'record')}, {_lost(state)}," if number is not None else _lost(state)
         yield f"the state {_state(state)} of {_named(state)} is dropped: {lost} are lost"
+    for rows in surgery.old_rows:
+        numbers = old.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
+        yield (
+            f"the state {rows.name} ({rows.type}) of {_named(rows)} loses the rows that were last accessed at or "
+            f"before {instant_of(rows.until)}: {_old(rows, numbers)}"
+        )
     for restarted in surgery.restarted:
         yield f"{_of(restarted)} of {_named(restarted)} run again: {_done_again(restarted)}"
     for change in surgery.kafka:
@@ -118,7 +137,7 @@ def _of(restarted: Restarted) -> str:
 
 
 def _done_again(restarted: Restarted) -> str:
-    """Return what a restarted operator does once more."""
+    """Return a clause on the input that a restarted operator reads once more."""
     if restarted.assigned:
         return "they are assigned the splits that no subtask has finished, and read none of the others again"
     return (
@@ -127,7 +146,15 @@ def _done_again(restarted: Restarted) -> str:
     )
 
 
-def _named(operator: Renamed | Dropped | DroppedState | Restarted) -> str:
+def _old(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
+    """Return how many old rows are left out, as far as it is known."""
+    if numbers is None:
+        return f"how many of {human_bytes(rows.of_bytes)} of keyed state is known after the run"
+    whole = counted(numbers.rows, "row")
+    return f"{whole}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole
+
+
+def _named(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
     """Return the old label of an operator, with its id."""
     old, operator_id = operator.label, operator.operator_id
     return old if operator_id in old else f"{old} ({operator_id})"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
-from rescale.report.renderers.text import text_of
-from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_out
+from rescale.report.renderers.text import render_text
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, note_on_rest
 from rescale.text.units import counted
 
 _LONGEST = 120
@@ -17,7 +17,7 @@ _LONGEST = 120
 
 def difference_text(document: DiffDocument) -> str:
     """Return the page of a comparison as text."""
-    return text_of(difference_page(document))
+    return render_text(difference_page(document))
 
 
 def difference_page(document: DiffDocument) -> Page:
@@ -30,7 +30,7 @@ def difference_page(document: DiffDocument) -> Page:
     shown = first(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
     rows = [_row(operator, state) for operator, state in shown]
     blocks += [table(headers, rows)] if rows else []
-    blocks += left_out(len(states) - len(rows), "more state", "more states", reported=False)
+    blocks += note_on_rest(len(states) - len(rows), "more state", "more states", reported=False)
     return Page((*blocks, *_differing_blocks(document)))
 
 
@@ -43,7 +43,7 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
                 blocks.append(Listed(f"{operator.label}, {state.state}", _state(state)))
-    left = left_out(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
+    left = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
     return [*blocks[:MOST_OPERATORS], *left]
 
 

@@ -1,11 +1,11 @@
-"""Page about the files in which two checkpoints of a job differ, and what a live rescale would cost."""
+"""Page about the files in which two checkpoints of a job differ, and about the cost of a live rescale."""
 
 from __future__ import annotations
 
 from rescale.insight.file_changes import FileChanges, OperatorChanges
 from rescale.report.page import Block, Listed, Page, paragraph, table
-from rescale.report.renderers.text import text_of
-from rescale.report.shortening import MOST_ROWS, first, left_out
+from rescale.report.renderers.text import render_text
+from rescale.report.shortening import MOST_ROWS, first, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
 
 _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read", "rows at most", "moved whole")
@@ -13,17 +13,17 @@ _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read"
 
 def file_changes_text(changes: FileChanges) -> str:
     """Return the page as text."""
-    return text_of(file_changes_page(changes))
+    return render_text(file_changes_page(changes))
 
 
 def file_changes_page(changes: FileChanges) -> Page:
-    """Return the page: the operators, what a round would read, and whether a live rescale pays."""
+    """Return the page: the operators, what a round would read, and whether a live rescale pays off."""
     with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
     shown = first(with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
         paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval(changes)),
         table(_HEADERS, [_row(operator) for operator in shown]),
-        *left_out(len(with_state) - len(shown), "more operator", "more operators", reported=False),
+        *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
     blocks += [Listed("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
@@ -58,5 +58,5 @@ def _verdict(changes: FileChanges) -> list[str]:
         f"Estimate: a last round takes {duration(changes.round_seconds)}, a full run {duration(changes.run_seconds)}.",
     ]
     if changes.pays:
-        return [*lines, "A live rescale to another max parallelism pays (rescale follow)."]
+        return [*lines, "A live rescale to another max parallelism pays off (rescale follow)."]
     return [*lines, "A live rescale saves little here: rescale the job after it was stopped."]

@@ -11,7 +11,7 @@ from rescale.insight.hand_picked_keys import HandPickedKeys
 from rescale.insight.insight import Insight, JobRestore
 from rescale.insight.shapes import Candidate, ShapeAdvice
 from rescale.report.page import Block, Table, paragraphs, table, tabled
-from rescale.report.shortening import cut_lines, left_out
+from rescale.report.shortening import cut_lines, note_on_rest
 from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, duration, human_bytes
 
@@ -217,7 +217,7 @@ def union_sentences(insight: Insight) -> Iterator[str]:
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
-    """Yield sentences about keys that stand for subtasks: what the new shape does to them, and what to do."""
+    """Yield sentences about hand-picked keys: to which subtasks they go in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
         listed = _some([key.key for key in keys.keys])
         surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
@@ -287,6 +287,6 @@ def insight_blocks(insight: Insight) -> list[Block]:
         *tabled(RESTORES, restores_table(insight)),
         *tabled(FORMATS, formats_table(insight)),
         *tabled(SHAPES, shapes_table(insight)),
-        *left_out(len(_telling(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
+        *note_on_rest(len(_telling(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(insight)))]

@@ -19,7 +19,7 @@ from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_document, prospects_section
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
@@ -68,7 +68,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
 
 def inspection_text(document: Inspection) -> str:
     """Return the page of an inspection as text."""
-    return text_of(inspection_page(document))
+    return render_text(inspection_page(document))
 
 
 def inspection_page(document: Inspection) -> Page:

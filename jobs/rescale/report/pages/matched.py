@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
-from rescale.planning.matching import Counterpart, Match, Matching, StateSort
+from rescale.planning.matching import Counterpart, Match, Matching, StateSignature
 from rescale.report.match_document import (
     ChainedOperator,
     ListedOperator,
@@ -16,7 +16,7 @@ from rescale.report.match_document import (
     UnsureOperator,
 )
 from rescale.report.page import Block, Line, Listed, Page, paragraph
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted
 
@@ -67,7 +67,7 @@ def match_document(
 
 def matched_text(document: MatchDocument) -> str:
     """Return the page of a match as text."""
-    return text_of(matched_page(document))
+    return render_text(matched_page(document))
 
 
 def matched_page(document: MatchDocument) -> Page:
@@ -162,5 +162,5 @@ def _operator(counterpart: Counterpart) -> ListedOperator:
     return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, states)
 
 
-def _state_types(states: list[StateSort]) -> tuple[MatchedState, ...]:
+def _state_types(states: list[StateSignature]) -> tuple[MatchedState, ...]:
     return tuple(MatchedState(*sort) for sort in dict.fromkeys((state.name, state.type) for state in states))

@@ -11,8 +11,8 @@ from rescale.plan.proof import Proof
 from rescale.report.documents import Outcome
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.pages.declared import DECLARED, certified_lines, exceptions_clause
-from rescale.report.renderers.text import text_of
-from rescale.report.shortening import MOST_OPERATORS, first, left_out
+from rescale.report.renderers.text import render_text
+from rescale.report.shortening import MOST_OPERATORS, first, note_on_rest
 from rescale.runstate.certificate import Certificate, CertifiedRecords
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published
@@ -45,7 +45,7 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
 
 def outcome_text(document: Outcome) -> str:
     """Return the page of an outcome as text."""
-    return text_of(outcome_page(document))
+    return render_text(outcome_page(document))
 
 
 def outcome_page(document: Outcome) -> Page:
@@ -75,7 +75,7 @@ def _by_files(document: Outcome | Certificate) -> list[str]:
 
 def certificate_text(certificate: Certificate) -> str:
     """Return the page of a certificate as text."""
-    return text_of(certificate_page(certificate))
+    return render_text(certificate_page(certificate))
 
 
 def certificate_page(certificate: Certificate) -> Page:
@@ -89,7 +89,7 @@ def certificate_page(certificate: Certificate) -> Page:
         *map(paragraph, _by_files(certificate)),
         *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
-        *left_out(left, "more operator with less state", "more operators with less state", reported=False),
+        *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),
     ]
     blocks += [part for part in (records_table(shown), directories_table(shown), checksums_table(shown)) if part.rows]
     return Page(tuple(blocks))

@@ -1,4 +1,4 @@
-"""A plan for somebody who has to approve it: totals, the largest operators, Kafka offsets, and all warnings."""
+"""A plan for its approver: totals, the largest operators, Kafka offsets, and all warnings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
-from rescale.report.renderers.markdown import markdown_of
+from rescale.report.renderers.markdown import render_markdown
 from rescale.report.shortening import cut_lines, state_bytes
 from rescale.text.units import counted, human_bytes, when
 
@@ -21,11 +21,11 @@ _EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask as a multiple
 
 def plan_markdown(document: PlanDocument) -> str:
     """Return the page for the approval of a plan, as Markdown."""
-    return markdown_of(approval_page(document))
+    return render_markdown(approval_page(document))
 
 
 def approval_page(document: PlanDocument) -> Page:
-    """Return the page for somebody who has to approve a plan."""
+    """Return the page for the approver of a plan."""
     operators = sorted(document.operators, key=state_bytes, reverse=True)
     changed = sum(operator.is_changed for operator in operators)
     title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"

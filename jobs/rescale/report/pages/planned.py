@@ -1,4 +1,4 @@
-"""A plan for people: a document, and a page with its most important parts."""
+"""The output of `plan`: a plan as a document, and a page with the most important parts of it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
-from rescale.report.renderers.text import text_of
-from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
+from rescale.report.renderers.text import render_text
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, note_on_rest, state_bytes
 from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -70,7 +70,7 @@ def plan_document(
 
 def plan_text(document: PlanDocument) -> str:
     """Return the page of a plan as text."""
-    return text_of(plan_page(document))
+    return render_text(plan_page(document))
 
 
 def plan_page(document: PlanDocument) -> Page:
@@ -115,7 +115,7 @@ def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperato
         return []
     left = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
     shares = table(("operator", "new subtask", "key groups", "state"), rows)
-    return [shares, *left_out(left, "more new subtask", "more new subtasks, none of them fuller in its operator")]
+    return [shares, *note_on_rest(left, "more new subtask", "more new subtasks, none of them fuller in its operator")]
 
 
 OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state")

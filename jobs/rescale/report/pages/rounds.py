@@ -1,4 +1,4 @@
-"""The rounds that a follower made: what changed, what was read and written, and how long it took."""
+"""Table of a follower's rounds: rows that changed, bytes read and written, and seconds."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     foretold: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
     rows = [_row(*of_round) for of_round in zip(rounds, foretold, strict=True)][-_SHOWN:]
     made = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
+    if (compared := rounds[-1].compared) is not None:
+        made += f" Every record was compared at checkpoint {compared}; since then, rounds were proven by their changes."
     return [paragraph(made), table(_HEADERS, rows)]
 
 

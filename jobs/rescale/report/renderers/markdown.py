@@ -28,7 +28,7 @@ _MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])")
 _LINE_START = re.compile(r"^(\s*\d*)([#+>.)=-])")
 
 
-def markdown_of(page: Page) -> str:
+def render_markdown(page: Page) -> str:
     """Return the Markdown of a page."""
     return _blocks(page.blocks) + "\n"
 

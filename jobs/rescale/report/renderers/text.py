@@ -13,7 +13,7 @@ _INDENT = "  "
 _WIDEST = 100
 
 
-def text_of(page: Page) -> str:
+def render_text(page: Page) -> str:
     """Return a page as text, with a blank line between blocks."""
     return _blocks(page.blocks)
 

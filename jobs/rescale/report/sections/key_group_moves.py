@@ -156,7 +156,7 @@ def _moves(old: KeyedSide, new: KeyedSide) -> str:
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
     if not stays_together(old.shape, new.shape):
-        return "Keys are hashed anew, so that nearly every old subtask has records for every new one"
+        return "Every key is hashed again, so nearly every old subtask has records for every new one"
     ends = list(accumulate(old.sizes, initial=0))
     moving = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
     size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving)

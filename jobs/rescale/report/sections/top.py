@@ -72,7 +72,7 @@ def _details(error: ErrorDocument) -> list[Block]:
     return [Listed("", tuple(details))] if details else []
 
 
-def what_changes(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
+def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section about source and target, new shapes, declared differences, and how to start the job."""
     facts: list[Line] = [
         ("from ", Code(plan.source), f", its _metadata written {when(plan.taken)}"),
@@ -135,7 +135,7 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     return [Section("Operators", tuple(block for block in blocks if block != Listed("", ())))]
 
 
-def seen_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
+def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a snapshot's operators, the largest first."""
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
     shown = operators[: 2 * detail.rows]
@@ -151,7 +151,7 @@ def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> li
     return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size} in total.")]
 
 
-def everything_said(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
+def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and sentences, and the number of the others."""
     most = 3 * detail.rows
     blocks: list[Block] = [*map(Warned, warnings[:most])]

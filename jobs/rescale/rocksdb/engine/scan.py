@@ -60,6 +60,18 @@ class StateRows(NamedTuple):
             rows.check()
 
 
+class StateSizes(NamedTuple):
+    """Bytes of the live SST files of each state, by its name."""
+
+    @property
+    def states(self) -> Collection[str]:
+        return ()
+
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[dict[str, int], None, None]:  # noqa: ARG002
+        """Yield the sizes, once; they come from the MANIFEST."""
+        yield {family.name: sum(file.size for file in family.files) for family in database.manifest.column_families}
+
+
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
     """Return a buffer for a row of `size` bytes; `UnsupportedError` if the row is too large."""
     if size > LARGEST_RECORD:

@@ -1,1 +1,31 @@
-"""Files that a follower keeps beside its target: rounds, and pins of checkpoints; and their removal."""
+"""Files that a follower keeps beside its target: rounds, and pins of checkpoints; and their removal.
+
+A follower (`rescale follow`) reads checkpoints of a running job, one after the other, before a run claims the target:
+the target is FREE meanwhile (`states`). The state of a follower is not stored: it follows from which files exist.
+
+    file                      written by                   means                          after a crash
+    ------------------------  ---------------------------  -----------------------------  -----------------------------
+    follower.json             follow, first, if absent     the target follows this job,   the same job in the same
+                                                           in this shape                  shape, nothing else
+    pins/…                    follow, each whole           the file outlives Flink's      serves whichever checkpoint
+                                                           deletion                       is pinned next
+    pins/chk-N/_metadata      follow, after all files      checkpoint N is pinned         its round is made, or goes on
+                              that it names
+    pins/chk-N/_flushed       a thread of follow, after    what checkpoint N flushed is   the next round looks for
+                              all files above level 1      pinned                         changed keys in these files
+    rounds/N, rounds/N.       a run with rounds/N as its   as in the table of `states`,   the run resumes; one of
+    rescale/…                 target                       for that run                   another plan is removed
+    rounds/N/_metadata        publish of that run          round N is finished            the next round continues it
+    rounds/N.json             follow, after `_metadata`    rows, bytes and time of the    it is written again, without
+                                                       round                          its time
+
+A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
+kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
+target do the same; if one removes a round too early, the other refuses to continue it.
+
+`follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
+The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
+unpublished `--finish` of an older checkpoint is discarded first, because the job has run on since. A follower that is
+still active sees at the end of its round that `follower.json` is gone, and removes the files that it has put since. If
+it is killed before that, they stay: without `follower.json` nothing shows whose they are, and `discard` keeps them.
+"""

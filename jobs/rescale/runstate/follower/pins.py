@@ -1,16 +1,16 @@
 """Pins: files of a job's checkpoints, kept beside a target for as long as a follower needs them.
 
-Flink deletes a file once no retained checkpoint uses it. A pin is another name for its bytes (a hard link), or a copy
-that the store makes. Pins are arranged like the files in the job's directory of checkpoints, so that a pinned
-checkpoint is opened like any other, with a move from the job's directory to that of the pins. Files from other
-directories, such as those of a savepoint that the job was restored from, are in directories named by a hash of theirs.
+Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
+makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
+opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
+savepoint that the job was restored from, are in directories named by a hash of the original one.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
 checkpoint that has vanished serve the next one.
 
-Of checkpoints *between* two rounds only what was flushed is of use: the next round looks for changed keys there. So
-their SST files below level 0, which compactions write, are not pinned, and the pin of their `_metadata` is `_flushed`.
+Of a checkpoint *between* two rounds, only flushed SST files are needed: the next round looks for changed keys in them.
+So its SST files below level 0, which compactions write, are not pinned, and its `_metadata` is pinned as `_flushed`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HASH_DIGITS = 16
 
 @dataclass(frozen=True)
 class PinnedCheckpoint:
-    """A checkpoint with all of its files pinned; `moves` lead from the job's files to the pins."""
+    """A checkpoint whose files are all pinned; `moves` map the job's directories to those of the pins."""
 
     checkpoint: int
     directory: str
@@ -61,13 +61,13 @@ class Pins:
         return pins_place(self.target)
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
-        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if one vanishes meanwhile."""
+        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         listed = list_files(metadata, self.allow_prefixes)
-        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         missing: list[Span] = []
         for uri, version in stats_of(listed.files).items():
-            size = there.get(self._place_of(uri))
+            size = existing.get(self._place_of(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
@@ -88,20 +88,20 @@ class Pins:
             for file in database.files:
                 (deep if file.name in compacted else others).add(file.extent.file)
         left_out = {0, *(deep - others)}
-        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
-        side_by_side(self._keep, [file for file in files if there.get(self._place_of(file.uri)) != file.length])
+        side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
 
     def between(self) -> list[int]:
-        """Return the numbers of checkpoints of which all is pinned that was flushed, in order."""
+        """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
         entries = open_store(self.place).list(self.place)
         folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
         return sorted(int(folder.removeprefix("chk-")) for folder in folders)
 
     def open_flushed(self, number: int) -> Snapshot:
-        """Open one of these checkpoints; files are missing in it."""
+        """Open a checkpoint whose flushed files are pinned; its other files are missing."""
         metadata = self._metadata(number, _FLUSHED)
         moves = self._moves(self._files(number, _FLUSHED))
         return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
@@ -111,16 +111,16 @@ class Pins:
         return complete_checkpoints(self.place)
 
     def newest(self) -> PinnedCheckpoint | None:
-        """Return the newest of these checkpoints."""
+        """Return the newest checkpoint whose files are all pinned; None if there is none."""
         numbers = self.numbers()
         return self.checkpoint(numbers[-1]) if numbers else None
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
-        """Return one of these checkpoints."""
+        """Return a checkpoint whose files are all pinned."""
         return self._pinned(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove the pins that none of these checkpoints needs, and those of unfinished ones."""
+        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need."""
         store = open_store(self.place)
         needed = set[str]()
         for checkpoint, own in [*((n, METADATA) for n in checkpoints), *((n, _FLUSHED) for n in between)]:

@@ -24,7 +24,7 @@ from rescale.text.names import quoted
 T = TypeVar("T")
 
 MOST_DESCRIBED = 50
-"""Rounds whose documents stay when they are removed themselves."""
+"""Number of rounds whose documents are kept when their state is removed."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Round:
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
     deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
     written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
-    is the duration of the round; None if its process was killed before it was recorded.
+    is the duration of the round; None if its process was killed before it was recorded. `compared` is the checkpoint of
+    the round since the base of which every record was compared; None if none was.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Round:
     taken: float | None
     seconds: float | None
     last_round_seconds: float | None
+    compared: int | None = None
 
 
 def followed_job(target: str) -> FollowedJob | None:
@@ -114,7 +116,7 @@ def round_target(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), str(checkpoint))
 
 
-def rounds_there(target: str) -> list[int]:
+def finished_rounds(target: str) -> list[int]:
     """Return the checkpoints of the finished rounds, the newest last."""
     place = rounds_place(target)
     of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
@@ -134,7 +136,7 @@ def write_round(target: str, made: Round) -> None:
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
-    """Return the last rounds that a follower made, in order; most of them are no longer there themselves."""
+    """Return the last rounds that a follower made, in order; the state of most of them was removed."""
     place = rounds_place(target)
     numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
     made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])

@@ -7,6 +7,7 @@ groups. Overwritten and deleted rows count, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,10 +25,10 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError, UnsupportedError
 
 MOST_INDEXES = 32
-"""Largest number of indexes that are read for an operator."""
+"""Largest number of indexes that are read for a snapshot."""
 
 LARGEST_INDEX = 512 * 1024
-"""Largest stored size of an index that is read, in bytes; so an operator costs at most 16 MiB."""
+"""Largest stored size of an index that is read, in bytes; so a snapshot costs at most 16 MiB."""
 
 
 class Runs(NamedTuple):
@@ -40,7 +41,17 @@ class Runs(NamedTuple):
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the bytes of its databases by key group; `SnapshotError` for a damaged index."""
-    return replace(snapshot, operators=tuple(_measured(op, snapshot.contents) for op in snapshot.operators))
+    wide = [
+        (operator, table)
+        for operator in snapshot.operators
+        for database in operator.databases
+        for table in database.tables
+        if len(_key_groups(table.file, prefix_size(operator.max_parallelism))) > 1
+    ]
+    chosen = sorted(wide, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
+    blocks = side_by_side(lambda pair: _blocks(*pair, snapshot.contents), chosen)
+    runs = {table: own for (_, table), own in zip(chosen, blocks, strict=True) if own is not None}
+    return replace(snapshot, operators=tuple(_measured(operator, runs) for operator in snapshot.operators))
 
 
 def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
@@ -57,15 +68,8 @@ def open_extent(extent: Extent, files: SnapshotFiles) -> SstTable:
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 
 
-def _measured(operator: Operator, files: SnapshotFiles) -> Operator:
+def _measured(operator: Operator, block_runs: Mapping[LiveTable, Runs]) -> Operator:
     prefix = prefix_size(operator.max_parallelism)
-    tables = [table for database in operator.databases for table in database.tables]
-    wide = [table for table in tables if len(_key_groups(table.file, prefix)) > 1]
-    chosen = sorted(wide, key=lambda table: (-table.extent.length, table.extent))[:MOST_INDEXES]
-    try:
-        block_runs = dict(zip(chosen, side_by_side(lambda table: _blocks(table, files, prefix), chosen), strict=True))
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     databases = []
     for database in operator.databases:
         sizes = np.zeros(1 << 8 * prefix, np.int64)
@@ -90,8 +94,9 @@ def _one_run(key_groups: KeyGroupRange) -> Runs:
     return Runs(*(np.array([number], np.int64) for number in (key_groups.first, key_groups.last, 1)))
 
 
-def _blocks(table: LiveTable, files: SnapshotFiles, prefix: int) -> Runs | None:
+def _blocks(operator: Operator, table: LiveTable, files: SnapshotFiles) -> Runs | None:
     """Return the blocks of a file; None if the index is too large, or only RocksDB's library can read it."""
+    prefix = prefix_size(operator.max_parallelism)
     try:
         opened = open_table(table, files)
         if opened.index_size > LARGEST_INDEX:
@@ -99,6 +104,8 @@ def _blocks(table: LiveTable, files: SnapshotFiles, prefix: int) -> Runs | None:
         separators, sizes = opened.key_groups_of_blocks(prefix)
     except UnsupportedError:
         return None
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
     if not len(sizes):
         return None
     within = _key_groups(table.file, prefix)

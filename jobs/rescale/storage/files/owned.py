@@ -43,6 +43,7 @@ from rescale.storage.files.document_folders import (
 )
 from rescale.storage.files.local_errors import naming
 from rescale.storage.files.mounts import FOLDER, Identity, Location, identity_from, identity_of, location_of, mount_of
+from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError
 
 _MARK = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
@@ -299,7 +300,7 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
             path=str(folder),
             expected=_led_to[folder],
             found=leads_to,
-            advice="find out what changed it, undo that, then run the same command again",
+            advice=Advice("find out what changed it, undo that, then ", SAME_COMMAND),
         )
     _refuse_protected(folder, leads_to)
     if is_below_documents(folder):

@@ -1,19 +1,24 @@
-"""boto3's client for S3, as the AWS variables configure it."""
+"""boto3's client for S3, as the AWS variables of a side configure it."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.credentials import ContainerProvider
+from botocore.exceptions import BotoCoreError, ProfileNotFound
 
 from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.sides import Side, aws_variables, environment, has_own, profile_of, variables_of
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -39,20 +44,25 @@ _CONNECTIONS = 32
 _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 
-def own_client() -> S3Client:
-    """Return a client that the AWS variables configure; `RequestError` if they do not fit."""
-    settings = ObjectSettings.read(os.environ)
+def own_client(side: Side = Side.TARGET) -> S3Client:
+    """Return a client that the AWS variables of a side configure; `RequestError` if they do not fit."""
+    variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
+    own = variables if has_own(side, os.environ) else None
+    settings = ObjectSettings.read(variables)
     try:
-        config = Config(
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            max_pool_connections=_CONNECTIONS,
-            connect_timeout=CONNECT_SECONDS,
-            read_timeout=READ_SECONDS,
-            request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
-            response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
-            s3=_addressing(os.environ.get(ADDRESSING)),
-        )
-        client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
+        with aws_variables(variables):
+            config = Config(
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                max_pool_connections=_CONNECTIONS,
+                connect_timeout=CONNECT_SECONDS,
+                read_timeout=READ_SECONDS,
+                request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
+                response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
+                s3=_addressing(os.environ.get(ADDRESSING)),
+            )
+            client: S3Client = _session(own, profile).client("s3", config=config)
+    except ProfileNotFound:
+        raise no_such_profile(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
         raise RequestError(
             f"S3 cannot be used as it is configured: {sentence(error)}",
@@ -62,6 +72,38 @@ def own_client() -> S3Client:
     limit_silence(client)
     REQUESTS.count(client)
     return client
+
+
+def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
+    """Return the error for a profile that is in neither of AWS's files."""
+    with aws_variables(variables):
+        session = botocore.session.Session()
+        files = [session.get_config_variable(name) for name in ("config_file", "credentials_file")]
+        there = session.available_profiles
+    return RequestError(
+        f"there is no AWS profile {profile!r}",
+        path=" and ".join(str(Path(file).expanduser()) for file in files),
+        expected=f"one of the profiles {', '.join(there)}" if there else "a file with profiles",
+        found=profile if there else "no profile at all",
+        advice=f"add [profile {profile}] to the first file, or name another profile",
+    )
+
+
+def refuse_unknown_profile(side: Side) -> None:
+    """Raise `RequestError` if the side's profile does not exist."""
+    profile, variables = profile_of(side, os.environ), variables_of(side, environment())
+    with aws_variables(variables):
+        there = botocore.session.Session().available_profiles
+    if profile is not None and profile not in there:
+        raise no_such_profile(profile, variables)
+
+
+def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
+    """Return a session; a side's `own` variables are those that its keys are renewed with."""
+    ours = botocore.session.Session(profile=profile)
+    if own is not None:
+        ours.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
+    return boto3.session.Session(region_name=_region(), botocore_session=ours)
 
 
 def limit_silence(client: S3Client) -> None:

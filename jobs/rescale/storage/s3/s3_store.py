@@ -37,6 +37,7 @@ from rescale.storage.s3.s3_errors import (
 )
 from rescale.storage.s3.server_copies import ServerCopies
 from rescale.storage.side_by_side import side_by_side
+from rescale.storage.sides import Side
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
 
@@ -48,12 +49,12 @@ _CONFLICT_SECONDS = 0.05
 
 
 class S3Store:
-    """`Store` over S3. A given `client`, configured otherwise than by the AWS variables, makes all requests itself."""
+    """`Store` over the S3 of a side. A given `client`, configured otherwise than by variables, makes all requests."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
-    def __init__(self, client: S3Client | None = None) -> None:
-        self._client = client or own_client()
+    def __init__(self, client: S3Client | None = None, side: Side = Side.TARGET) -> None:
+        self._client = client or own_client(side)
         get_object = self._client.get_object if client else ObjectReads(self._client).get_object
         self._objects = PinnedObjects(self._client, get_object)
         self._puts = ObjectPuts(self._client)

@@ -12,6 +12,7 @@ from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone
 from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated
 from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.sides import is_one_store
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -57,6 +58,8 @@ class ServerCopies:
 
     def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
         """Return the answer to a copy of the pinned version."""
+        if not is_one_store(uri, source.uri):
+            raise CopyRefused("the source is in another store")
         if self._refused is not None:
             raise CopyRefused(self._refused)
         bucket, key = split_s3(source.uri)

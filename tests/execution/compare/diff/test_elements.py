@@ -22,10 +22,10 @@ CANONICAL = "2-canonical-rocksdb"
 
 
 def changed_elements(
-    result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]], slot: Slot = Slot.OPERATOR
+    result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]]
 ) -> tuple[str, Place, list[bytes]]:
     """Change the elements of the first state with this mode that has two of them (or a copy) in a subtask."""
-    for place in result.places(slot):
+    for place in result.places(Slot.OPERATOR):
         assert isinstance(place.stream, ElementStream)
         for state in place.stream.states:
             if state.mode is mode and len(state.elements) >= (1 if mode is DistributionMode.BROADCAST else 2):
@@ -94,10 +94,10 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
         (((0, 1), (0, 1, 2)), (2, 3), 0, None),
     ],
 )
-def test_copies_that_may_come_from_the_parallelism_get_a_remark(
+def test_copies_missing_because_of_another_parallelism_get_a_remark(
     subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
 ) -> None:
-    """It stays a difference, because the order of the snapshots is unknown."""
+    """A missing copy counts as a difference, because the order of the snapshots is unknown."""
     items = DigestedItems(*([DigestedItem(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
     compared = compare_copies(items, parallelism, lambda *_: "a copy")
     assert (compared.differing, compared.remark) == (differing, remark)

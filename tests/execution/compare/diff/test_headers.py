@@ -135,7 +135,7 @@ def test_states_with_unknown_serializers_in_different_headers_are_refused() -> N
         diff(snapshot, snapshot)
 
 
-def test_heap_states_in_another_order_are_refused_where_entries_cannot_be_told_apart(
+def test_heap_states_in_another_order_with_an_unknown_serializer_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
@@ -146,5 +146,5 @@ def test_heap_states_in_another_order_are_refused_where_entries_cannot_be_told_a
         return replace(stream, parsed=replace(stream.parsed, states=stream.parsed.states[::-1]))
 
     b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(turned, operator.keyed))))
-    with pytest.raises(UnsupportedError, match="heap framing does not tell where a state begins"):
+    with pytest.raises(UnsupportedError, match="heap backend do not mark where a state begins"):
         diff(a, b)

@@ -76,7 +76,7 @@ def test_finished_subtasks_are_compared(a: Operator, b: Operator, states: tuple[
     assert differences(a, b) == expected
 
 
-def test_key_types_are_compared_where_both_sides_have_some() -> None:
+def test_key_types_are_compared_if_both_sides_know_them() -> None:
     by_text, by_number = keyed(keyed_state("count")), keyed(keyed_state("count"), key=INT)
     assert differences(by_text, by_text) == []
     assert differences(by_text, operator("counts")) == []
@@ -107,7 +107,7 @@ def test_types_of_states_are_listed_by_name() -> None:
     assert state_types(pair, None) == {}
 
 
-def test_subtasks_that_registered_other_types_are_told_apart() -> None:
+def test_all_types_that_subtasks_registered_for_a_state_are_listed() -> None:
     headers = (
         operator_header((list_state("list"),), (broadcast_state("rules"),)),
         operator_header((list_state("list", LONG),)),
@@ -130,6 +130,6 @@ def test_opaque_state_is_compared_by_its_bytes() -> None:
     assert alone.differences == (Difference("only in B", {}, None, "1 byte"),)
 
 
-def test_shape_of_an_operator_that_is_not_listed() -> None:
+def test_unlisted_operator_has_no_shape() -> None:
     assert shape_of(operator("counts", 3, 256)) == ListedShape(3, 256)
     assert shape_of(None) is None

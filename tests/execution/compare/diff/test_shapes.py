@@ -55,7 +55,7 @@ def test_snapshot_is_equal_to_its_rescale_to_another_parallelism(name: str, para
 def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
     name: str, max_parallelism: str, tmp_path: Path
 ) -> None:
-    """To tasks in processes, too."""
+    """The comparison by tasks in worker processes finds no difference either."""
     target = str(tmp_path / "target")
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
     difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_processes())

@@ -104,7 +104,7 @@ def test_offsets_of_renamed_operator_are_compared_by_its_new_id(books: Books) ->
             books.check(SOURCE, new, renamed=[renamed])
 
 
-def test_dropped_partitions_are_held_waiting_and_assigned_nowhere(books: Books) -> None:
+def test_dropped_partitions_are_neither_with_readers_nor_in_the_enumerator(books: Books) -> None:
     drops = (
         ChangedPartition("orders", 1, 10, None, dropped=True),
         ChangedPartition("orders", 5, 50, None, dropped=True),
@@ -139,7 +139,7 @@ def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source
     ],
 )
 def test_undeclared_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
-    """A position that is there twice counts as another one."""
+    """A position that is stored twice counts as a difference."""
     with pytest.raises(IntegrityError, match=f"the {what} Kafka partitions are not the declared ones") as caught:
         books.check(SOURCE, new)
     assert caught.value.operator == "orders"

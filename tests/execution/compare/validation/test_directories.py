@@ -82,7 +82,7 @@ def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: 
 
 @pytest.mark.parametrize("level", [0, 2])
 def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
-    """The older one has the higher number, where it lies deeper."""
+    """The older file has the higher number, and is in a lower level."""
     older, other = (rows(number, 0, 15, 1) for number in (4, 5))
     parts = [(0, 15, directory(older, replace(other, level=level)))]
     old = source.of(*parts)

@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.execution.compare.validation.validation import compared, open_result, validate_result
+from rescale.execution.compare.validation.validation import compare_snapshots, open_result, validate_result
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from rescale.plan.proof import Proof
@@ -33,7 +33,7 @@ class Spoilt(Result):
 
     def compare(self, proof: Proof) -> None:
         result = open_result(str(self.candidate), str(self.target))
-        validate_result(compared(open_snapshot(self.source), result, {}, proof), Loop())
+        validate_result(compare_snapshots(open_snapshot(self.source), result, {}, proof), InProcessTasks())
 
     def handles(self) -> list[IncrementalHandle]:
         subtasks = (subtask for entry in self.opened().metadata.operators for subtask in entry.subtasks)
@@ -136,8 +136,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
             patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
         ):
             plan = plan_rescale(snapshots.directory(NATIVE), str(target), parallelism)
-        move(plan, Loop())
-        validate_coverage(plan, Loop())
+        move(plan, InProcessTasks())
+        validate_coverage(plan, InProcessTasks())
         made[kind] = Spoilt(plan.source, target, Path(places_of(plan).candidate))
     return made
 

@@ -17,7 +17,7 @@ from support.slow import pairs_in_turn
 
 @dataclass(frozen=True)
 class Spot:
-    """A state of operator state with elements, in one stream."""
+    """An operator state with elements, in one stream."""
 
     place: Place
     state: str

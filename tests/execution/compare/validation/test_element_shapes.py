@@ -68,7 +68,7 @@ def headed(parallelism: int, *headers: OperatorStateHeader) -> Operator:
 
 
 def test_header_is_compared_with_its_own_subtasks_at_the_same_parallelism() -> None:
-    """At another parallelism it is compared with the union of all subtasks' headers."""
+    """At another parallelism, a header is compared with the merged headers of all subtasks."""
     old = headed(2, lists("a"), lists("a", "b"))
     check_elements(old, headed(2, lists("a"), lists("a", "b")), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):

@@ -12,7 +12,7 @@ import pytest
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.plan.proof import Proof
@@ -33,7 +33,7 @@ QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 
 @dataclass(frozen=True)
-class Watched(Loop):
+class Watched(InProcessTasks):
     """A loop of tasks that records its units."""
 
     seen: list[Any] = field(default_factory=list)
@@ -53,7 +53,7 @@ def test_sound_result_is_proven_by_files_and_by_records(
     source = relocated(name, tmp_path / "source")
     for parallelism in parallelisms:
         plan = plan_rescale(str(source), str(tmp_path / f"target-{parallelism}"), [str(parallelism)], files=files)
-        move(plan, Loop())
+        move(plan, InProcessTasks())
         tasks = Watched()
         certificate = validate_coverage(plan, tasks, Proof.FILES)
         publish(plan)
@@ -71,9 +71,9 @@ def test_sound_result_is_proven_by_files_and_by_records(
         assert ("no row was read" in str(certificate.does_not_prove)) is any(expected)
         referred = sum(proof.files_referred_to for proof in directories if proof)
         assert ("were not read" in str(certificate.does_not_prove)) is (referred > 0)
-        again = validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+        again = validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
         assert again.operators == certificate.operators
-        deeper = validate_published(plan.source, plan.target, Loop(), Proof.RECORDS)
+        deeper = validate_published(plan.source, plan.target, InProcessTasks(), Proof.RECORDS)
         assert (deeper.proof, deeper.does_not_prove) != ("files", certificate.does_not_prove)
         assert not [operator for operator in deeper.operators if operator.directories]
 
@@ -88,7 +88,7 @@ def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Pat
 
     edit(source, lambda read: replace(read, operators=tuple(filter(of_rocksdb, read.operators))))
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     tasks = Watched()
     assert validate_coverage(plan, tasks, Proof.FILES).proof == "files"
     assert tasks.seen == []
@@ -97,20 +97,20 @@ def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Pat
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])
 def test_proof_by_files_is_refused_for_state_without_directories(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
-        validate_coverage(plan, Loop(), Proof.FILES)
-    validate_coverage(plan, Loop())
+        validate_coverage(plan, InProcessTasks(), Proof.FILES)
+    validate_coverage(plan, InProcessTasks())
     publish(plan)
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
-        validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+        validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
 
 
 def test_resumed_run_may_ask_for_a_deeper_proof(tmp_path: Path) -> None:
-    """The proof is no part of the plan."""
+    """The depth of the proof is not part of the plan."""
     source = relocated(NATIVE, tmp_path / "source")
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
-    move(plan, Loop())
-    assert validate_coverage(plan, Loop(), Proof.FILES).proof == "files"
-    assert validate_coverage(plan, Loop(), Proof.RECORDS).proof == "records"
+    move(plan, InProcessTasks())
+    assert validate_coverage(plan, InProcessTasks(), Proof.FILES).proof == "files"
+    assert validate_coverage(plan, InProcessTasks(), Proof.RECORDS).proof == "records"
     assert publish(plan).proof is Proof.RECORDS

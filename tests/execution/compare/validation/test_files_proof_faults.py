@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.proof import Proof
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
@@ -166,8 +166,8 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files="copy")
     assert any(operator.compacted for operator in plan.operators)
-    move(plan, Loop())
-    validate_coverage(plan, Loop())
+    move(plan, InProcessTasks())
+    validate_coverage(plan, InProcessTasks())
     publish(plan)
     return Spoilt(source, folder / "target")
 

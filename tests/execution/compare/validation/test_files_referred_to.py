@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.handles import FileStream
 from rescale.plan.proof import Proof
 from rescale.runstate.places import places_of
@@ -91,5 +91,5 @@ def test_changed_file_that_the_result_refers_to_is_found(tmp_path: Path) -> None
     with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the certified version"):
         publish(plan)
     with pytest.raises(SnapshotError, match="changed since the plan was made") as changed:
-        validate_coverage(plan, Loop(), Proof.FILES)
+        validate_coverage(plan, InProcessTasks(), Proof.FILES)
     assert changed.value.path == str(referred)

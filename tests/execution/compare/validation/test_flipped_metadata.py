@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.places import places_of
@@ -28,7 +28,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def validate(plan: Plan) -> Certificate:
-    return validate_published(plan.source, plan.target, Loop())
+    return validate_published(plan.source, plan.target, InProcessTasks())
 
 
 @pytest.mark.parametrize("flips", [60, slow(300)])

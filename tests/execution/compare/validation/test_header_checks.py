@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -44,25 +44,31 @@ def directory(header: KeyedHeader) -> Database:
 
 
 def compare(
-    givers: Sequence[KeyedStream | Database],
-    taker: KeyedStream | Database,
+    old_holders: Sequence[KeyedStream | Database],
+    new_holder: KeyedStream | Database,
     *,
     left_out: Collection[str] = (),
     timers: Sequence[KeyedStream] = (),
 ) -> dict[bytes, tuple[int, ...]]:
-    return KeyedHeaders("op", timers, left_out).compare(givers, taker)
+    return KeyedHeaders("op", timers, left_out).compare(old_holders, new_holder)
 
 
-def refused(givers: Sequence[KeyedStream | Database], taker: KeyedStream | Database, said: str, **more: object) -> None:
+def refused(
+    old_holders: Sequence[KeyedStream | Database], new_holder: KeyedStream | Database, said: str, **more: object
+) -> None:
     with pytest.raises(IntegrityError, match=said) as caught:
-        compare(givers, taker, **more)  # type: ignore[arg-type]
+        compare(old_holders, new_holder, **more)  # type: ignore[arg-type]
     assert caught.value.operator == "op"
 
 
 def test_equal_headers_pass_unparsed_and_different_unparsed_ones_are_refused() -> None:
     assert compare([unread(b"x"), unread(b"x", 1)], unread(b"x")) == {}
-    for givers, taker in (([unread(b"x")], unread(b"y")), ([stream(A)], unread(b"y")), ([unread(b"x")], stream(A))):
-        refused(givers, taker, "differs from the source's")
+    for old_holders, new_holder in (
+        ([unread(b"x")], unread(b"y")),
+        ([stream(A)], unread(b"y")),
+        ([unread(b"x")], stream(A)),
+    ):
+        refused(old_holders, new_holder, "differs from the source's")
     refused([stream(A), unread(b"x", 1)], stream(A), "differs from the source's")
 
 
@@ -73,7 +79,7 @@ def test_state_ids_are_translated_to_those_of_the_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("givers", "taker", "said"),
+    ("old_holders", "new_holder", "said"),
     [
         ([A, B], A, "header of subtask 0: result and source differ"),
         ([AB], A, "header of subtask 0: result and source differ"),
@@ -85,12 +91,12 @@ def test_state_ids_are_translated_to_those_of_the_result() -> None:
         ([A], header_of("a", "a"), "does not agree with the source's"),
     ],
 )
-def test_different_header_is_found(givers: Sequence[KeyedHeader], taker: KeyedHeader, said: str) -> None:
-    refused([stream(giver, i) for i, giver in enumerate(givers)], stream(taker), said)
+def test_different_header_is_found(old_holders: Sequence[KeyedHeader], new_holder: KeyedHeader, said: str) -> None:
+    refused([stream(old_holder, i) for i, old_holder in enumerate(old_holders)], stream(new_holder), said)
 
 
 def test_directory_may_know_states_without_records() -> None:
-    """It must know all states that gave it records. Compression is ignored: RocksDB compresses blocks on its own."""
+    """Its header must list all states of its rows. Flink's compression is ignored: RocksDB compresses its blocks."""
     compare([directory(A)], directory(AB))
     refused([directory(AB)], directory(A), "header of subtask 0: result and source differ")
     compare([stream(replace(AB, compressed=True))], directory(AB))
@@ -115,7 +121,7 @@ def test_headers_of_all_directories_are_compared_if_records_move(subtask: int, m
         check_rekeyed(of(8, AB, AB), of(maximum, *headers))
 
 
-def test_left_out_states_are_in_no_header() -> None:
+def test_dropped_states_are_in_no_header() -> None:
     compare([stream(AB)], stream(A), left_out=["b"])
     assert compare([stream(BA)], stream(A), left_out=["b"]) == {stream(BA).header: (-1, 0)}
     refused([stream(AB)], stream(AB), "result and source differ", left_out=["b"])
@@ -163,7 +169,7 @@ def as_streams(parallelism: int, maximum: int, header: KeyedHeader) -> Operator:
 
 
 def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
-    """An operator may have nothing but timers."""
+    """An operator may have timers and no other keyed state."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     raw = with_timers(2, 8, SERVICE).raw_keyed
@@ -183,7 +189,7 @@ def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
 
 
 def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
-    """This holds though the key groups stay the same."""
+    """Streams list all states even if the key groups stay the same."""
     old = as_streams(2, 8, A)
     old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
     check_rekeyed(old, as_streams(2, 8, AB))
@@ -191,7 +197,7 @@ def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
         check_rekeyed(old, as_streams(2, 8, A))
 
 
-def test_doubled_timers_are_in_the_result_once() -> None:
+def test_timers_stored_twice_are_in_the_result_once() -> None:
     """The timers stand in the header or in raw keyed state, even if other states are left out."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
@@ -211,27 +217,27 @@ def test_doubled_timers_are_in_the_result_once() -> None:
         check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=kept))
 
 
-def test_each_header_is_compared_with_the_headers_of_its_givers() -> None:
-    """The cached answer for one set of givers is not used for another."""
+def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:
+    """The cached answer for one set of old holders is not used for another."""
     headers = KeyedHeaders("op")
     headers.compare([stream(A)], stream(A))
     headers.compare([stream(AB)], stream(AB))
-    for givers, taker in (([AB], A), ([A], AB)):
+    for old_holders, new_holder in (([AB], A), ([A], AB)):
         with pytest.raises(IntegrityError):
-            headers.compare(list(map(stream, givers)), stream(taker))
+            headers.compare(list(map(stream, old_holders)), stream(new_holder))
     assert headers.compare([stream(AB)], stream(BA)) == {stream(AB).header: (1, 0)}
     assert headers.compare([stream(BA)], stream(BA)) == {}
 
 
 def test_first_stream_of_each_distinct_header_is_compared() -> None:
-    assert [differing.subtask for differing in different([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
+    assert [differing.subtask for differing in distinct_by_header([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
 
 
 # Timers that stay raw keyed state.
 
 
 def test_raw_timers_have_the_key_groups_of_their_subtask() -> None:
-    """At the same max parallelism a subtask may have none."""
+    """At the same max parallelism, a subtask may have no timer stream."""
     old, new = with_timers(2, 8, SERVICE), with_timers(3, 8, SERVICE)
     check_raw_timers(old, new)
     check_raw_timers(old, replace(new, raw_keyed=new.raw_keyed[1:]))
@@ -276,13 +282,18 @@ def elements(header: OperatorStateHeader | bytes) -> ElementStream:
 
 def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
     ElementHeaders("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
-    for givers, taker in (([b"x"], b"y"), ([lists("a")], b"y"), ([b"x"], lists("a")), ([lists("a"), b"x"], lists("a"))):
+    for old_holders, new_holder in (
+        ([b"x"], b"y"),
+        ([lists("a")], b"y"),
+        ([b"x"], lists("a")),
+        ([lists("a"), b"x"], lists("a")),
+    ):
         with pytest.raises(IntegrityError, match="differs from the source's"):
-            ElementHeaders("op").compare([elements(giver) for giver in givers], elements(taker))
+            ElementHeaders("op").compare([elements(old_holder) for old_holder in old_holders], elements(new_holder))
 
 
 @pytest.mark.parametrize(
-    ("givers", "taker", "said"),
+    ("old_holders", "new_holder", "said"),
     [
         ([lists("a", "b")], lists("a"), "result and source differ"),
         ([lists("a"), lists("b")], lists("a"), "result and source differ"),
@@ -298,15 +309,15 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
     ],
 )
 def test_different_operator_state_header_is_found(
-    givers: Sequence[OperatorStateHeader], taker: OperatorStateHeader, said: str
+    old_holders: Sequence[OperatorStateHeader], new_holder: OperatorStateHeader, said: str
 ) -> None:
     headers = ElementHeaders("op")
     for _ in range(2):  # a refused header is refused again
         with pytest.raises(IntegrityError, match=said) as caught:
-            headers.compare(list(map(elements, givers)), elements(taker))
+            headers.compare(list(map(elements, old_holders)), elements(new_holder))
         assert caught.value.operator == "op"
 
 
 def test_operator_state_headers_are_merged() -> None:
-    givers = [elements(lists("a", broadcast="x")), elements(lists("b"))]
-    ElementHeaders("op").compare(givers, elements(lists("b", "a", broadcast="x")))
+    old_holders = [elements(lists("a", broadcast="x")), elements(lists("b"))]
+    ElementHeaders("op").compare(old_holders, elements(lists("b", "a", broadcast="x")))

@@ -21,8 +21,6 @@ from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
-_DIRECTORY = "2-rocksdb-native"
-
 
 def published(name: str, folder: Path, **request: Any) -> Path:
     plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **request)

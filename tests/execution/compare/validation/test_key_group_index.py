@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
@@ -40,22 +40,24 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 
 
 @given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
-def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
+def test_index_returns_all_streams_that_share_key_groups(
+    theirs: list[KeyGroupRange], ours: list[KeyGroupRange]
+) -> None:
     """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
-    givers = KeyGroupIndex(streams)
+    old_holders = KeyGroupIndex(streams)
     for own in ours:
-        assert givers.overlapping(own) == compared_with_each(streams, own)
+        assert old_holders.overlapping(own) == compared_with_each(streams, own)
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
-def test_givers_of_ranges_as_flink_cuts_them_are_found(maximum: int, before: int, after: int) -> None:
+def test_index_finds_the_old_streams_of_every_new_subtask(maximum: int, before: int, after: int) -> None:
     before, after = min(before, maximum), min(after, maximum)
     streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
-    givers = KeyGroupIndex(streams)
+    old_holders = KeyGroupIndex(streams)
     for i in range(after):
         own = key_group_range(maximum, after, i)
-        assert givers.overlapping(own) == compared_with_each(streams, own)
+        assert old_holders.overlapping(own) == compared_with_each(streams, own)
 
 
 def header_of(*names: str) -> KeyedHeader:
@@ -70,32 +72,32 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
 
 
 def has_more(states: Sequence[StateMetaInfo], theirs: Sequence[Sequence[StateMetaInfo]]) -> bool:
-    """Return whether there is a state that none of the others know."""
+    """Return whether one header has a state that is in none of the others."""
     return not {state.name for state in states} <= {state.name for some in theirs for state in some}
 
 
-def merged_one_by_one(givers: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
+def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
     """Return the id tables by subtask, or None if the header is not the merged one: the slow twin of `KeyedHeaders`."""
-    parsed = [candidate.parsed for candidate in (stream, *givers) if candidate.parsed is not None]
+    parsed = [candidate.parsed for candidate in (stream, *old_holders) if candidate.parsed is not None]
     merged = merge_keyed_headers(parsed)
     if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):
         return None
-    tables = zip(givers, merged.id_maps[1:], strict=True)
-    return {giver.subtask: table for giver, table in tables if table != tuple(range(len(table)))}
+    tables = zip(old_holders, merged.id_maps[1:], strict=True)
+    return {old_holder.subtask: table for old_holder, table in tables if table != tuple(range(len(table)))}
 
 
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
 def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
     headers = KeyedHeaders("op")
     for own, theirs in streams:
-        stream, givers = with_header(0, own), [with_header(i, header) for i, header in enumerate(theirs)]
-        expected = merged_one_by_one(givers, stream)
+        stream, old_holders = with_header(0, own), [with_header(i, header) for i, header in enumerate(theirs)]
+        expected = merged_one_by_one(old_holders, stream)
         if expected is None:
             with pytest.raises(IntegrityError, match="header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(old_holders), stream)
         else:
-            tables = headers.compare(different(givers), stream)
-            assert {g.subtask: tables[g.header] for g in givers if g.header in tables} == expected
+            tables = headers.compare(distinct_by_header(old_holders), stream)
+            assert {g.subtask: tables[g.header] for g in old_holders if g.header in tables} == expected
 
 
 def lists(*names: str) -> OperatorStateHeader:
@@ -116,13 +118,16 @@ def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
 ) -> None:
     headers = ElementHeaders("op")
     for own, theirs in streams:
-        stream, givers = element_stream(0, {}, own), [element_stream(i, {}, header) for i, header in enumerate(theirs)]
+        stream, old_holders = (
+            element_stream(0, {}, own),
+            [element_stream(i, {}, header) for i, header in enumerate(theirs)],
+        )
         more = has_more(own.list_states, [header.list_states for header in theirs])
         if merge_operator_state_headers([own, *theirs]) == own and not more:
-            headers.compare(different(givers), stream)
+            headers.compare(distinct_by_header(old_holders), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(old_holders), stream)
 
 
 class Counters:

@@ -11,7 +11,7 @@ import pytest
 from rescale.execution.compare.validation.check_units import Checks, _group_checks, list_checks
 from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
 from rescale.execution.compare.validation.coverage import FilePair, GroupPair
-from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.directories import DirectoryFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import read_keyed_header
@@ -37,7 +37,7 @@ def streams(parallelism: int, maximum: int = MAXIMUM, framing: Framing = Framing
     return tuple(own_stream(i, parallelism, maximum, framing, header) for i in range(parallelism))
 
 
-def listed(old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: WholeFiles) -> Checks:
+def listed(old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: DirectoryFiles) -> Checks:
     """List the checks of one operator, whose number is 1 because an empty operator precedes it."""
     empty = operator("nothing")
     whole = {file.subtask: file for file in by_files.values()}
@@ -60,7 +60,7 @@ def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> No
     assert checks.small == []
 
 
-def test_translated_and_filled_key_groups_are_listed_alone() -> None:
+def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
     first, other = (read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba"))
     keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other, first=0, last=3)
     new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first, first=0, last=3)
@@ -157,7 +157,7 @@ def test_raw_timers_are_compared_by_records_where_keyed_state_is() -> None:
     assert not any(check.doubled for check in of_kind(checks, RecordCheck))
 
 
-def test_doubled_timers_are_listed_twice() -> None:
+def test_timers_stored_twice_get_two_checks() -> None:
     header = timer_header([SERVICE])
     keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
     old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
@@ -235,11 +235,11 @@ def test_every_file_of_unchanged_directories_is_listed() -> None:
     assert [weight for weight, _ in listed(of, of).units] == [2, 20, 20] * 2
 
 
-def whole(subtask: int, copies: int = 1, small: int = 1) -> WholeFiles:
+def whole(subtask: int, copies: int = 1, small: int = 1) -> DirectoryFiles:
     def pairs(count: int, kind: str) -> tuple[FilePair, ...]:
         return tuple(FilePair(subtask, f"{kind}{i}", Extent(1, 0, 5), Extent(2, 0, 5)) for i in range(count))
 
-    return WholeFiles(subtask, 0, pairs(copies, "copy"), pairs(small, "small"), 0)
+    return DirectoryFiles(subtask, 0, pairs(copies, "copy"), pairs(small, "small"), 0)
 
 
 def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
@@ -309,6 +309,6 @@ def test_threads_suffice_for_bytewise_or_small_checks() -> None:
     elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", SPLIT, ())
     much = LITTLE_BYTES + 1
     for check, bytewise in ((group, True), (file, True), (translated, False), (elements, False)):
-        assert Checks([(much, check)], []).threads_will_do is bytewise
-        assert Checks([(1, check)] * (LITTLE_UNITS + 1), []).threads_will_do is bytewise
-        assert Checks([(1, check), (much, group)], []).threads_will_do
+        assert Checks([(much, check)], []).threads_suffice is bytewise
+        assert Checks([(1, check)] * (LITTLE_UNITS + 1), []).threads_suffice is bytewise
+        assert Checks([(1, check), (much, group)], []).threads_suffice

@@ -90,8 +90,8 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "version": (metadata(version=5), "metadata version"),
     "checkpoint id": (metadata(checkpoint_id=2), "checkpoint id"),
     "master states": (metadata(masters=(MasterState(0, "hook", b""),)), "master states"),
-    "no properties": (metadata(properties=b""), "names another kind of snapshot"),
-    "properties of another kind": (metadata(properties=NATIVE), "names another kind of snapshot"),
+    "no properties": (metadata(properties=b""), "properties of another kind of snapshot"),
+    "properties of another kind": (metadata(properties=NATIVE), "properties of another kind of snapshot"),
     "files missing": (lambda before: replace(before, missing=("/target/1",)), "files of the result are missing"),
     "an operator lost": (lambda before: replace(before, operators=before.operators[:1]), "operators"),
     "operators exchanged": (lambda before: replace(before, operators=before.operators[::-1]), "operators"),
@@ -160,7 +160,7 @@ def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], na
     for of_the_source in (CANONICAL, NATIVE):
         source = taken(properties=of_the_source, **keyed)
         check_metadata(source, with_properties(result, right))
-        with pytest.raises(IntegrityError, match="names another kind of snapshot") as caught:
+        with pytest.raises(IntegrityError, match="properties of another kind of snapshot") as caught:
             check_metadata(source, with_properties(result, wrong))
         assert ("native" if native else "canonical") in str(caught.value.expected)
 
@@ -168,7 +168,7 @@ def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], na
 def test_one_native_stream_makes_the_result_native() -> None:
     mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), tag=RAW_TAG))
     check_metadata(taken(keyed=mixed), taken(keyed=mixed, properties=NATIVE))
-    with pytest.raises(IntegrityError, match="names another kind of snapshot"):
+    with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
         check_metadata(taken(keyed=mixed), taken(keyed=mixed))
 
 
@@ -176,7 +176,7 @@ def test_result_has_no_properties_if_the_source_has_none() -> None:
     """Metadata below version 4 has no properties."""
     source = taken(properties=b"")
     check_metadata(source, source)
-    with pytest.raises(IntegrityError, match="names another kind of snapshot"):
+    with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
         check_metadata(source, taken())
 
 

@@ -1,4 +1,4 @@
-"""Faults of one side: the source's stay what they are, the result's say that the result is wrong."""
+"""Errors of one side: errors of the source are passed on, errors of the result say that the result is wrong."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_other_errors_keep_their_kind(*, in_result: bool) -> None:
 
 
 @pytest.mark.parametrize(("in_result", "side"), [(False, "source"), (True, "result")])
-def test_fault_of_one_read_alone_is_a_misread_of_its_side(*, in_result: bool, side: str) -> None:
+def test_error_that_does_not_repeat_is_a_store_error_of_its_side(*, in_result: bool, side: str) -> None:
     error = IntegrityError("a record differs") if in_result else damaged()
     with pytest.raises(StoreError, match=f"the {side} did not read the same twice"):
         read_side(failing(error), "counts", in_result=in_result)
@@ -59,5 +59,5 @@ def test_sound_side_is_read_once() -> None:
     assert read_side(failing(), "counts", in_result=True) == 5
 
 
-def test_operator_of_the_error_is_kept_without_another() -> None:
+def test_error_keeps_the_operator_that_it_names() -> None:
     assert unreadable_result(damaged().located(operator="sums")).operator == "sums"

@@ -70,7 +70,7 @@ def check(of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, do
 
 
 def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
-    """The source has them in other key groups."""
+    """In the source, the records are in other key groups."""
     before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
     old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
     assert (old.operator, old.in_result, old.of_timers, old.doubled) == (7, False, False, False)
@@ -86,7 +86,7 @@ def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: Rec
 
 
 def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_path: Path) -> None:
-    """States with unknown names go by their numbers."""
+    """States with unknown names are named by their numbers."""
     of = laid_out(tmp_path / "source", OLD)
     known = comparer(check(of, in_result=False))
     assert comparer(check(of, in_result=False, key_hash=None)) == known._replace(keys=0)

@@ -27,7 +27,7 @@ BOTH = StateDigest(3, 37, 160)
 def tally(
     in_result: bool, keys: int = 0, *, of_timers: bool = False, doubled: bool = False, **states: StateDigest
 ) -> RecordTally:
-    return RecordTally(0, in_result, states, 0, 0, keys, of_timers, doubled)
+    return RecordTally(0, in_result, states, 0, 0, keys, of_timers, doubled, {})
 
 
 def proven(*tallies: RecordTally, of: Operator | None = None, key_hash: str | None = None) -> CertifiedRecords:
@@ -76,7 +76,7 @@ def test_proof_says_whether_the_key_hash_is_known_or_tested() -> None:
         assert (proof.key_hash, proof.hash_is) == (key_hash, sure)
 
 
-def test_left_out_states_are_counted_and_must_be_missing_in_the_result() -> None:
+def test_dropped_states_are_counted_and_must_be_missing_in_the_result() -> None:
     given_up = replace(operator("op"), dropped_states=frozenset({"b", "never"}))
     proof = proven(tally(False, a=ONE, b=OTHER), tally(True, a=ONE), of=given_up)
     assert (proof.left_out, proof.compared, list(proof.states)) == ({"b": 2, "never": 0}, 1, ["a"])
@@ -95,7 +95,7 @@ def test_left_out_states_are_counted_and_must_be_missing_in_the_result() -> None
         ([tally(False, a=ONE), tally(True, a=ONE)], 0),
     ],
 )
-def test_distinct_keys_are_counted_at_least(tallies: Sequence[RecordTally], least: int) -> None:
+def test_number_of_distinct_keys_is_a_lower_bound(tallies: Sequence[RecordTally], least: int) -> None:
     """Timers that are stored apart may have the same keys as the state, and both sides have the same keys."""
     assert proven(*tallies).distinct_keys_at_least == least
 

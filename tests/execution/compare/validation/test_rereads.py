@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -73,7 +73,7 @@ def flipped(chunk: bytes, at: int) -> bytes:
 def moved(request: pytest.FixtureRequest, tmp_path: Path) -> Plan:
     name, shape = SHAPES[request.param]
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), **shape)
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     return plan
 
 
@@ -81,7 +81,7 @@ def some_reads(plan: Plan, at_most: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patching:
         misreading = Misreading()
         misreading.install(patching)
-        validate_coverage(plan, Loop())
+        validate_coverage(plan, InProcessTasks())
     step = max(1, (misreading.reads - 1) // (at_most - 1))
     return list(range(0, misreading.reads, step))
 
@@ -106,7 +106,7 @@ def outcomes(plan: Plan, at_most: int, *, for_ever: bool) -> Iterator[tuple[Misr
         with pytest.MonkeyPatch.context() as patching:
             misreading.install(patching)
             try:
-                validate_coverage(plan, Loop())
+                validate_coverage(plan, InProcessTasks())
             except RescaleError as error:
                 yield misreading, error
                 continue
@@ -124,7 +124,7 @@ def test_single_misread_raises_store_error(moved: Plan, at_most: int) -> None:
         side = "result" if misreading.place[0].startswith(moved.target) else "source"
         assert error.what == f"the {side} did not read the same twice"
     assert len(errors) > at_most // 2
-    assert validate_coverage(moved, Loop()).verdict == "complete"
+    assert validate_coverage(moved, InProcessTasks()).verdict == "complete"
 
 
 @at_most
@@ -156,7 +156,7 @@ class Opening:
             return self.seen(data) if uri.endswith(("/_metadata", "/candidate")) else data, pin
 
         with patch.object(SnapshotFiles, "read", read_extent), patch.object(LocalStore, "read_all", read_whole):
-            validate_coverage(plan, Loop(), proof)
+            validate_coverage(plan, InProcessTasks(), proof)
 
 
 @at_most
@@ -165,7 +165,7 @@ def test_single_misread_of_metadata_header_or_manifest_raises_store_error(
     name: str, proof: Proof, at_most: int, tmp_path: Path
 ) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["2" if proof is Proof.FILES else "3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     whole = Opening()
     whole.validate(plan, proof)
     errors = []

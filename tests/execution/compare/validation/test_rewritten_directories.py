@@ -30,7 +30,7 @@ from support.small_directories import (
 )
 
 
-def test_directory_rewritten_within_its_key_groups_goes_by_records(source: Side, result: Side) -> None:
+def test_directory_rewritten_within_its_key_groups_is_compared_by_records(source: Side, result: Side) -> None:
     """A directory is compared by records, too, if it lacks a file that may have been merged, or has another file."""
     parts = [(0, 15, directory(rows(4, 0, 3), rows(5, 4, 7, 2), rows(6, 8, 15, 3)))]
     old = source.of(*parts)
@@ -74,7 +74,7 @@ def with_rows(
 def test_file_with_a_deleted_range_must_have_no_rows(
     entries: int, blocks: int, source: Side, result: Side, *, sound: bool
 ) -> None:
-    """Neither its properties nor its index may tell of rows."""
+    """Neither the properties nor the index of the file may mention rows."""
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     made = []
     for first, last, hidden in ((0, 7, (8, 16)), (8, 15, (0, 8))):

@@ -194,7 +194,7 @@ def test_heap_key_group_missing_in_the_source_must_be_a_block_without_entries() 
 
 
 def test_heap_blocks_without_entries_are_compared_with_new_ones_if_headers_differ() -> None:
-    """With equal headers they are compared with the source's own."""
+    """With equal headers, blocks without entries are compared with the source's blocks."""
     heap, empty = Framing.HEAP, len(empty_group(0, A))
     streams = stream(0, 2, framing=heap, header=AB), stream(1, 2, framing=heap, size=empty)
     pairs = pair_key_groups(operator("op", 2, MAXIMUM, keyed=streams), keyed(1, framing=heap, header=AB), Slot.KEYED)
@@ -248,7 +248,7 @@ def test_heap_framing_may_become_canonical_but_not_the_reverse() -> None:
 
 
 def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
-    """At another max parallelism every subtask has one."""
+    """At another max parallelism, every subtask has a stream."""
     some = replace(in_directories(2), databases=in_directories(2).databases[:1])
     check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[:2]))
     for those in (slice(0, 1), slice(0, 3), slice(1, 3)):

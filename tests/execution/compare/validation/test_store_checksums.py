@@ -11,7 +11,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.publication import publish
@@ -68,7 +68,7 @@ def relocated(home: str, folder: Path) -> Plan:
     """Rescale four files to three, which are cut elsewhere."""
     write_savepoint(folder / "source", 200_000, value_size=900)
     plan = plan_rescale(put_files(folder / "source", join(home, "source")), join(home, "target"), ["3"])
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     return plan
 
 
@@ -76,11 +76,11 @@ def test_key_groups_cut_into_other_files_are_proven_by_checksums_of_the_store(
     home: str, has_crcs: bool, bytes_read: Callable[[Callable[[], Any]], Counter[str]], tmp_path: Path
 ) -> None:
     plan = relocated(home, tmp_path)
-    read = bytes_read(lambda: validate_coverage(plan, Loop(), Proof.FILES))
+    read = bytes_read(lambda: validate_coverage(plan, InProcessTasks(), Proof.FILES))
     of_state = sum(size for uri, size in read.items() if "keyed-" in uri)
-    certificate = publish(plan) and validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+    certificate = publish(plan) and validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
     (operator,) = certificate.operators
-    (deeper,) = validate_published(plan.source, plan.target, Loop()).operators
+    (deeper,) = validate_published(plan.source, plan.target, InProcessTasks()).operators
     assert (operator.key_groups, operator.bytes) == (deeper.key_groups, deeper.bytes)
     if has_crcs:
         assert of_state < plan.bytes_moved / 20, "headers only"
@@ -94,7 +94,7 @@ def test_key_groups_cut_into_other_files_are_proven_by_checksums_of_the_store(
 
 def test_every_byte_is_read_by_default(home: str, tmp_path: Path) -> None:
     plan = relocated(home, tmp_path)
-    (operator,) = validate_coverage(plan, Loop()).operators
+    (operator,) = validate_coverage(plan, InProcessTasks()).operators
     assert operator.checksums is None
 
 
@@ -106,7 +106,7 @@ def test_changed_byte_is_found_and_its_file_named(home: str, tmp_path: Path) -> 
     data[-200] ^= 1
     store.put(changed.uri, bytes(data))
     with pytest.raises(IntegrityError, match="differs between the result and the source") as caught:
-        validate_coverage(plan, Loop(), Proof.FILES)
+        validate_coverage(plan, InProcessTasks(), Proof.FILES)
     assert caught.value.path == changed.uri
 
 
@@ -119,7 +119,7 @@ def test_bytes_exchanged_between_files_are_found(home: str, tmp_path: Path) -> N
     store.put(first.uri, bytes(ends[0]))
     store.put(other.uri, bytes(ends[1]))
     with pytest.raises(IntegrityError, match="differs between the result and the source"):
-        validate_coverage(plan, Loop(), Proof.FILES)
+        validate_coverage(plan, InProcessTasks(), Proof.FILES)
 
 
 def test_copied_rocksdb_files_are_proven_by_checksums_of_the_store(
@@ -128,10 +128,10 @@ def test_copied_rocksdb_files_are_proven_by_checksums_of_the_store(
     """Each server has a checksum of whole files, one or the other."""
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
-    move(plan, Loop())
-    read = bytes_read(lambda: validate_coverage(plan, Loop(), Proof.FILES))
+    move(plan, InProcessTasks())
+    read = bytes_read(lambda: validate_coverage(plan, InProcessTasks(), Proof.FILES))
     assert not [uri for uri in read if uri.endswith(".sst")]
-    certificate = publish(plan) and validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+    certificate = publish(plan) and validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
     proven = [operator.checksums for operator in certificate.operators if operator.checksums is not None]
     assert proven
     assert {name for checksums in proven for name in checksums.algorithms} <= {"CRC64NVME", "ETag"}

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.rocksdb.manifest.manifest import read_manifest
@@ -22,15 +22,15 @@ from support.edited import edit_files, relocated
 from support.pipeline import move, plan_rescale
 
 NATIVE = "2-rocksdb-native"
-UNCHANGED = "no row was read in RocksDB directories that stay unchanged"
-BY_FILES = "no row was read in RocksDB directories that were compared by their files"
+UNCHANGED = "in RocksDB directories that stay unchanged"
+BY_FILES = "in RocksDB directories that were compared by their files, no row was read"
 
 
 def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
     """Move the snapshot with whole files, however few of their rows belong to the subtask."""
     with patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", foreign_share):
         plan = plan_rescale(str(source), str(target), shape)
-    move(plan, Loop())
+    move(plan, InProcessTasks())
     return plan
 
 
@@ -40,7 +40,7 @@ def unreadable(source: Path) -> None:
 
 
 def said_of(plan: Plan, proof: Proof) -> str:
-    certificate = validate_coverage(plan, Loop(), proof)
+    certificate = validate_coverage(plan, InProcessTasks(), proof)
     assert certificate.verdict == "complete"
     return str(certificate.does_not_prove)
 
@@ -52,7 +52,7 @@ def test_unchanged_directories_are_compared_byte_by_byte_without_reading_rows(pr
     assert UNCHANGED in said
     assert BY_FILES not in said
     publish(plan)
-    again = validate_published(plan.source, plan.target, Loop(), proof)
+    again = validate_published(plan.source, plan.target, InProcessTasks(), proof)
     assert UNCHANGED in str(again.does_not_prove)
     tables = [operator.tables for operator in again.operators if operator.tables]
     assert tables
@@ -70,7 +70,7 @@ def test_directories_with_unreadable_blocks_are_not_certified(
     unreadable(source)
     plan = moved(source, tmp_path / "target", *shape)
     with pytest.raises(SnapshotError) as raised:
-        validate_coverage(plan, Loop(), proof)
+        validate_coverage(plan, InProcessTasks(), proof)
     assert raised.value.path is not None
     assert raised.value.path.startswith(str(source))
 
@@ -119,7 +119,7 @@ def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_fil
     plan = moved(source, tmp_path / "target", "3")
     assert "begin and end with the keys in their MANIFESTs" in said_of(plan, Proof.FILES)
     with pytest.raises(SnapshotError, match="begins after its first row"):
-        validate_coverage(plan, Loop(), Proof.RECORDS)
+        validate_coverage(plan, InProcessTasks(), Proof.RECORDS)
 
 
 def test_wrong_file_size_in_a_source_manifest_is_refused_by_the_plan(tmp_path: Path) -> None:

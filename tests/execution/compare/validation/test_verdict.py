@@ -44,8 +44,8 @@ SAYS = {
     "sources": "was declared to become a KafkaSource",
 }
 DOES_NOT = {
-    "rows by files": "no row was read in RocksDB directories that were compared by their files",
-    "rows of the unchanged": "no row was read in RocksDB directories that stay unchanged",
+    "rows by files": "in RocksDB directories that were compared by their files, no row was read",
+    "rows of the unchanged": "in RocksDB directories that stay unchanged",
     "files referred to": "files that the result refers to were not read",
     "stored sums": "state that was compared by checksums of its store was not read",
     "rules": "a hash rule that is wrong for only k keys",

@@ -13,10 +13,15 @@ import pytest
 from rescale.execution.compare.validation.check_units import Checks
 from rescale.execution.compare.validation.compare import Tally
 from rescale.execution.compare.validation.coverage import FilePair
-from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.directories import DirectoryFiles
 from rescale.execution.compare.validation.store_checksums import StoreChecksums
-from rescale.execution.compare.validation.validation import _checksum_proof, _directory_proof, compared, validate_result
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.compare.validation.validation import (
+    _checksum_proof,
+    _directory_proof,
+    compare_snapshots,
+    validate_result,
+)
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService
@@ -94,8 +99,8 @@ class Pair:
         data[at] ^= 1
         self.path(number, side).write_bytes(data)
 
-    def compare(self, proof: Proof = Proof.RECORDS, tasks: Loop | None = None) -> list[CertifiedOperator]:
-        return validate_result(compared(self.source, self.result, {}, proof), tasks or Loop())
+    def compare(self, proof: Proof = Proof.RECORDS, tasks: InProcessTasks | None = None) -> list[CertifiedOperator]:
+        return validate_result(compare_snapshots(self.source, self.result, {}, proof), tasks or InProcessTasks())
 
 
 def side(folder: Path, parallelism: int) -> Snapshot:
@@ -208,21 +213,21 @@ def test_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_order_in_which_tasks_end_is_ignored(seed: int, pair: Pair) -> None:
-    """A second look is compared with the first look at the same unit, in whatever order tasks end."""
+    """The second read of a unit is compared with its first read, in whatever order tasks end."""
     pair.flip(52, 3)
     with pytest.raises(IntegrityError, match="lost, doubled"):
-        pair.compare(tasks=Loop(2, Random(seed)))
+        pair.compare(tasks=InProcessTasks(2, Random(seed)))
 
 
 @dataclass(frozen=True)
-class Watched(Loop):
+class Watched(InProcessTasks):
     """A loop of tasks that records whether threads suffice."""
 
     said: list[bool] = field(default_factory=list)
 
-    def run(self, work: Any, units: Any, progress: Any, *, threads_will_do: bool = False) -> list[Any]:
-        self.said.append(threads_will_do)
-        return super().run(work, units, progress, threads_will_do=threads_will_do)
+    def run(self, work: Any, units: Any, progress: Any, *, threads_suffice: bool = False) -> list[Any]:
+        self.said.append(threads_suffice)
+        return super().run(work, units, progress, threads_suffice=threads_suffice)
 
 
 @pytest.mark.parametrize("in_s3", [(), ("source",), ("result",), ("source", "result")])
@@ -231,7 +236,7 @@ def test_threads_suffice_for_bytes_of_local_files(
 ) -> None:
     monkeypatch.setattr(f"{validate_result.__module__}.is_s3", lambda uri: uri.endswith(tuple(in_s3) or ("none",)))
     for little, expected in ((True, not in_s3), (False, False)):
-        monkeypatch.setattr(Checks, "threads_will_do", property(lambda _, little=little: little))
+        monkeypatch.setattr(Checks, "threads_suffice", property(lambda _, little=little: little))
         tasks = Watched()
         pair.compare(tasks=tasks)
         assert tasks.said == [expected]
@@ -249,7 +254,7 @@ def test_checksum_proofs_are_made_by_operator() -> None:
 def test_directory_proof_counts_directories_and_files() -> None:
     databases = tuple(Database(i, KeyGroupRange(i, i), Extent(0, 0, 0), b"", None, ()) for i in range(5))
     copy = FilePair(0, "1.sst", Extent(0, 0, 0), Extent(0, 0, 0))
-    whole = [WholeFiles(0, 2, (copy,), (copy,) * 7, 4), WholeFiles(1, 1, (copy, copy), (), 5)]
+    whole = [DirectoryFiles(0, 2, (copy,), (copy,) * 7, 4), DirectoryFiles(1, 1, (copy, copy), (), 5)]
     proof = _directory_proof(operator("op", 5, databases=databases), whole)
     assert proof == CertifiedDirectories(
         by_files=2, by_records=3, files_referred_to=3, files_copied=3, deleted_ranges=9
@@ -293,7 +298,7 @@ CHANGES: Mapping[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 def test_metadata_references_and_surplus_files_are_compared_before_state(what: str, proof: Proof, pair: Pair) -> None:
     change, said = CHANGES[what]
     with pytest.raises(IntegrityError, match=said):
-        compared(pair.source, change(pair.result), {}, proof)
+        compare_snapshots(pair.source, change(pair.result), {}, proof)
 
 
 def test_streams_are_checked_where_records_move(pair: Pair) -> None:
@@ -302,7 +307,7 @@ def test_streams_are_checked_where_records_move(pair: Pair) -> None:
 
     result = replace(pair.result, operators=tuple(map(changed, pair.result.operators)))
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):
-        compared(pair.source, result, {})
+        compare_snapshots(pair.source, result, {})
 
 
 def test_streams_of_timers_are_checked_where_records_move(pair: Pair) -> None:
@@ -316,4 +321,4 @@ def test_streams_of_timers_are_checked_where_records_move(pair: Pair) -> None:
     new = timers(3, 2 * MAXIMUM)
     result = replace(pair.result, operators=(replace(new, raw_keyed=new.raw_keyed[:2]),))
     with pytest.raises(IntegrityError, match="subtasks with raw timers"):
-        compared(source, result, {})
+        compare_snapshots(source, result, {})

@@ -1,5 +1,6 @@
-"""Comparison of any two snapshots of a job, whatever their shapes and whoever made them.
+"""Comparison of any two snapshots of a job: shapes and formats may differ, and Flink or Rescale may have written them.
 
-It compares what Flink would hand to the job: records, elements and copies by state, wherever they are stored. A first
-pass over all state gives a count and a digest of each state; a second pass finds the first differences.
+The comparison is by state: keyed records, list and union elements, broadcast copies, as Flink would restore them. It
+ignores where and in which order they are stored. A first pass gives a count and a digest of each state; a second pass
+finds the first differences of states whose digests differ.
 """

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
-from rescale.execution.compare.diff.first_look import is_deflated
+from rescale.execution.compare.diff.first_pass import is_deflated
 from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import FramedDecompressor
@@ -25,8 +25,8 @@ _BYTES_SHOWN = 32
 _LARGEST_BEGINNING = 4 << 20
 
 
-class Contents:
-    """The elements of one state in both snapshots; `streams` hold them, by side."""
+class ElementFormatter:
+    """Formats elements of one operator state; `streams` are the streams that hold the state, by side."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class CopyUnit(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyDigester:
-    """Maps a copy to the digest of its bytes and to one that does not depend on the order of its entries."""
+    """Maps a copy to two digests: of its bytes as stored, and of its entries in whatever order."""
 
     files: BothFiles
 
@@ -44,7 +44,7 @@ class CopyDigester:
         data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
         try:
             return unit.digest, digest_entries(data, unit.entry)
-        except SnapshotError:  # the bytes do not follow the header: only the digest of the bytes can be compared
+        except SnapshotError:  # the bytes do not match the header's types, so only their own digest can be compared
             return unit.digest, unit.digest
 
 

@@ -75,7 +75,10 @@ class StateDiff:
 
 @dataclass(frozen=True)
 class OperatorDiff:
-    """Comparison of one operator; `differences` concern the operator itself, a shape is None where it is not listed."""
+    """Comparison of one operator; `differences` are those outside its states.
+
+    A shape is None if that snapshot does not list the operator.
+    """
 
     operator_id: str
     label: str
@@ -90,7 +93,7 @@ class OperatorDiff:
 
 @dataclass(frozen=True)
 class SnapshotDiff:
-    """Comparison of two snapshots, named by their directories, by operator; `a` is taken after the `surgery`."""
+    """Comparison of two snapshots by operator; `a` and `b` are their directories. The `surgery` was applied to `a`."""
 
     a: str
     b: str

@@ -24,16 +24,16 @@ from rescale.snapshot.locate import Extent
 from rescale.text.units import counted
 
 EVERYWHERE = (
-    "one snapshot holds the elements of the other several times: after a restore, Flink gives all elements of a union "
-    "state to every subtask, and each subtask stores all of them"
+    "one snapshot holds each element of the other several times: Flink restores all elements of a union state to every "
+    "subtask, and each subtask then stores all of them"
 )
 GIVEN_ONE = (
-    "one snapshot lacks copies that the other has: when the parallelism changes, Flink and a rescale give every "
-    "subtask one of the existing copies, so nothing is lost if the complete snapshot was made from the other"
+    "some subtasks of one snapshot have no copy of the state: when the parallelism changes, Flink and Rescale give "
+    "every subtask one of the existing copies, so no state is lost if the other snapshot was made from this one"
 )
 ONLY_BYTES = (
-    "heap framing does not fix the order of entries, so key groups with different bytes may hold the same entries: "
-    "compare canonical savepoints to know"
+    "the heap backend writes the entries of a key group in any order, so key groups with different bytes may hold the "
+    "same entries: to be sure, compare canonical savepoints"
 )
 
 
@@ -58,7 +58,7 @@ class DigestedItems(NamedTuple):
         return ((side, item) for side in Side for item in self[side])
 
 
-class Compared(NamedTuple):
+class ItemComparison(NamedTuple):
     a: Amount
     b: Amount
     differences: tuple[Difference, ...]
@@ -70,7 +70,7 @@ Describe = Callable[[Side, DigestedItem], str]
 """Names the content of an item."""
 
 
-def compare_key_groups(items: DigestedItems, remark: str | None) -> Compared:
+def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparison:
     """Compare key groups by number; `remark` is added if any differ."""
     by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
     for side, item in items.by_side:
@@ -81,10 +81,10 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> Compared:
             what = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
             differences.append(Difference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
     first = tuple(differences[:MOST_SHOWN])
-    return Compared(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
+    return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
 
-def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describe) -> Compared:
+def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describe) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
@@ -97,10 +97,10 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
         differences.append(Difference(what, name, _times(a[digest]), _times(b[digest])))
     multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
     remark = EVERYWHERE if multiplied and mode is DistributionMode.UNION else None
-    return Compared(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
+    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
 
 
-def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> Compared:
+def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides have the same distinct copies, and no subtask lacks one."""
     places: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
@@ -118,7 +118,9 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
     if lost is not None and items.a and items.b:
         differences.insert(0, lost)
     remark = GIVEN_ONE if lost in differences and parallelism[0] != parallelism[1] else None
-    return Compared(_distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark)
+    return ItemComparison(
+        _distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
+    )
 
 
 def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> Difference | None:

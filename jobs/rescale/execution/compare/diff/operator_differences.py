@@ -85,7 +85,7 @@ def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]
 def element_types(operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's list, union and broadcast states by name, where headers are understood.
 
-    A state that subtasks have registered with different types has all of them.
+    If subtasks have registered a state with different types, all types are listed.
     """
     types_by_name: dict[str, set[str]] = defaultdict(set)
     for stream in operator.operator if operator is not None else ():

@@ -36,22 +36,22 @@ class OperatorPair:
         return (operator for operator in self.sides if operator is not None)
 
     def keyed(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
-        """The keyed streams that hold anything."""
+        """Return the keyed streams that are not empty."""
         streams = operator.keyed if operator is not None else ()
         return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
 
     def holders(self, operator: Operator | None) -> tuple[KeyedHolder, ...]:
-        """The keyed streams that hold anything, the RocksDB directories and the changelogs."""
+        """Return the keyed streams that are not empty, the RocksDB directories and the changelogs."""
         if operator is None:
             return ()
         return (*self.keyed(operator), *operator.databases, *operator.changelogs)
 
     def record_holders(self, operator: Operator) -> tuple[KeyedHolder, ...]:
-        """The holders that are compared record by record, with raw keyed timers as states of their own."""
+        """Return the holders that are compared record by record; each raw keyed timer service counts as a state."""
         return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
 
     def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams that are compared by whole key groups."""
+        """Return the raw keyed streams that are compared by whole key groups."""
         return operator.own_raw_keyed if self.by_record else operator.raw_keyed
 
     @property
@@ -69,7 +69,10 @@ def _tells_records(holder: KeyedHolder) -> bool:
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
-    """Pair all operators that either snapshot lists, in A's order; `UnsupportedError` if a pair cannot be compared."""
+    """Pair all operators that either snapshot lists, in A's order.
+
+    Raises `UnsupportedError` if a pair cannot be compared.
+    """
     for snapshot in (a, b):
         snapshot.check_complete()
     sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
@@ -111,7 +114,7 @@ def _check_keyed(pair: OperatorPair) -> None:
         return
     if not pair.by_record and len({holder.framing for holder in holders}) > 1:
         raise UnsupportedError(
-            "only one snapshot has heap framing, whose record boundaries are unknown while a serializer is unknown",
+            "only one snapshot is of the heap backend, and an unknown serializer hides where its records end",
             operator=pair.label,
             advice=_CANONICAL_ADVICE,
         )
@@ -148,7 +151,7 @@ def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> No
             return
         disagreement = "different states, or another order of states"
     raise UnsupportedError(
-        "the keyed streams list different states, and heap framing does not tell where a state begins",
+        "the keyed streams list different states, and key groups of the heap backend do not mark where a state begins",
         operator=pair.label,
         found=disagreement,
         advice=_CANONICAL_ADVICE,

@@ -2,8 +2,8 @@
 
 Records fall into buckets by the digest of their key, so both values of a key share a bucket. A bucket whose sums differ
 between the snapshots holds a difference. The first few such buckets are split into 1024 parts each and searched again,
-until few enough records are left to be listed. Each pass reads the records once more. A task returns as much as its
-buckets need, however much it read.
+until few enough records are left to be listed. Each pass reads the records once more. The size of a task's result
+depends on its buckets, not on the bytes that it read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FEW = 1000
 """Records of a state, of both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
-"""Records of a state that a unit lists at most: only many records of one key reach this."""
+"""Most records of a state that a unit lists; reached only if a single key has that many records."""
 
 _MOST_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
@@ -67,16 +67,16 @@ class FoundRecord(NamedTuple):
     value_size: int
 
 
-class Look(NamedTuple):
-    """A search in a unit for keys whose digests end in the chosen `bits`-bit endings, by state."""
+class RecordSearch(NamedTuple):
+    """Search in a unit for keys, by state, whose digests end in one of the `chosen` suffixes of `bits` bits."""
 
     unit: RecordUnit
     bits: int
     chosen: Mapping[str, tuple[int, ...]]
 
 
-class Looked(NamedTuple):
-    """Result of a search by state: buckets, by the last bits of their keys' digests, or the records themselves."""
+class SearchResult(NamedTuple):
+    """Result of a search, by state: buckets by the last bits of their keys' digests, or the records themselves."""
 
     side: int
     buckets: dict[str, dict[int, Bucket]]
@@ -84,14 +84,14 @@ class Looked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Looker:
+class RecordSearcher:
     """Searches the records of two snapshots, given by their files; pickled into the tasks."""
 
     files: BothFiles
     listing: bool
 
-    def __call__(self, look: Look) -> Looked:
-        looked = Looked(look.unit.side, defaultdict(dict), defaultdict(list))
+    def __call__(self, look: RecordSearch) -> SearchResult:
+        looked = SearchResult(look.unit.side, defaultdict(dict), defaultdict(list))
         try:
             for records in SourceReader(self.files[look.unit.side]).batches(look.unit.source):
                 for state, is_map, chosen in _states_in(records, look):
@@ -109,7 +109,7 @@ class Looker:
         return looked
 
 
-def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Records]]:
+def _states_in(records: Records, look: RecordSearch) -> Iterator[tuple[str, bool, Records]]:
     """Yield the records of each chosen state, and whether it is a map."""
     for state_id, (state, is_map) in enumerate(zip(*look.unit.source.states, strict=True)):
         if state in look.chosen:
@@ -200,13 +200,13 @@ def _look(
     tasks: Tasks,
     *,
     listing: bool = False,
-) -> list[Looked]:
-    looks = [(unit.size, Look(unit, bits, chosen)) for unit in units]
+) -> list[SearchResult]:
+    looks = [(unit.size, RecordSearch(unit, bits, chosen)) for unit in units]
     progress = Progress("find differences", sum(size for size, _ in looks), ByteAction.READ_ON_BOTH_SIDES)
-    return tasks.run(Looker(files, listing), looks, progress)
+    return tasks.run(RecordSearcher(files, listing), looks, progress)
 
 
-def _differing_buckets(looked: Sequence[Looked]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
+def _differing_buckets(looked: Sequence[SearchResult]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
     """Return by state the number of records in each bucket, and the buckets that differ between the sides."""
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     sides: dict[str, tuple[dict[int, Bucket], dict[int, Bucket]]] = defaultdict(lambda: ({}, {}))

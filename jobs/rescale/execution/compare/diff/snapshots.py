@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.execution.compare.diff.contents import Contents
+from rescale.execution.compare.diff.contents import ElementFormatter
 from rescale.execution.compare.diff.copies import CopyDigester
 from rescale.execution.compare.diff.differences import (
     OTHER_TYPE,
@@ -16,11 +16,11 @@ from rescale.execution.compare.diff.differences import (
     SnapshotDiff,
     StateDiff,
 )
-from rescale.execution.compare.diff.first_look import FirstLook, StatePart, look_first
+from rescale.execution.compare.diff.first_pass import FirstPass, StatePart, digest_all
 from rescale.execution.compare.diff.items import (
     ONLY_BYTES,
-    Compared,
     DigestedItems,
+    ItemComparison,
     compare_bags,
     compare_copies,
     compare_key_groups,
@@ -48,12 +48,12 @@ _OF_ITS_TIME = "state with a time to live stores the time at which each value wa
 def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
     """Compare two snapshots state by state, after applying the declared `surgery` to `a`.
 
-    `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
+    Raises `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
     """
     a = apply_surgery(a, surgery)
     pairs = pair_operators(a, b)
     files: BothFiles = (a.contents, b.contents)
-    look = look_first(pairs, files, tasks)
+    look = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, look, tasks)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
     return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators), surgery)
@@ -74,7 +74,7 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
 class _Comparison:
     """Compares pairs of operators with the digests of the first pass."""
 
-    def __init__(self, files: BothFiles, look: FirstLook, tasks: Tasks) -> None:
+    def __init__(self, files: BothFiles, look: FirstPass, tasks: Tasks) -> None:
         self._files = files
         self._look = look
         self._tasks = tasks
@@ -128,7 +128,7 @@ class _Comparison:
                 compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
             yield StateDiff(state, kind, counted, *compared)
 
-    def _copies(self, items: DigestedItems, contents: Contents, pair: OperatorPair) -> Compared:
+    def _copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
@@ -141,9 +141,9 @@ class _Comparison:
             )
         return compare_copies(items, (a, b), contents.format_value)
 
-    def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
+    def _contents(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
         a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
-        return Contents(self._files, part.state, (a, b))
+        return ElementFormatter(self._files, part.state, (a, b))
 
 
 def _other_type(type_a: str | None, type_b: str | None) -> tuple[Difference, ...]:
@@ -151,7 +151,7 @@ def _other_type(type_a: str | None, type_b: str | None) -> tuple[Difference, ...
     return (Difference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
 
 
-def _with_types(compared: Compared, type_a: str | None, type_b: str | None) -> Compared:
+def _with_types(compared: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:
     type_difference = _other_type(type_a, type_b)
     return compared._replace(
         differences=(*type_difference, *compared.differences), differing=compared.differing + len(type_difference)

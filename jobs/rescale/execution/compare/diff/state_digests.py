@@ -88,5 +88,5 @@ class Digester:
         return ExtentDigests(unit.number, tuple(digests))
 
     def _records(self, unit: RecordUnit) -> RecordDigests:
-        states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups)
+        states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups).states
         return RecordDigests(unit.number, states)

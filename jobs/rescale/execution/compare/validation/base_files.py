@@ -1,6 +1,7 @@
-"""Files of a base in the result that continues it: all are there, at their levels, below those that are new.
+"""Comparison of an earlier result (the base) with the result that continues it, file by file.
 
-A file is the base's own under a second name, or it has the same checksum of the store, or the same bytes.
+The result must have every SST file of the base at its level, and its new files above these. A file is proven if both
+names are one local file, if the store's checksums are equal, or if the bytes are equal.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from rescale.execution.compare.validation.compare import Comparer, FileCheck
 from rescale.execution.compare.validation.coverage import FilePair
-from rescale.execution.compare.validation.headers import MADE_ANEW
-from rescale.execution.compare.validation.store_checksums import summed_files
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
+from rescale.execution.compare.validation.store_checksums import matching_checksums
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS
@@ -26,12 +27,12 @@ from rescale.text.errors import IntegrityError
 def compare_files_of_base(
     base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
 ) -> dict[int, CertifiedChecksums]:
-    """Compare files of the base with the result's; return what their store's checksums proved, by operator.
+    """Compare the base's files with the result's; return what checksums of the store proved, by operator number.
 
-    Two names of one file need no comparison. Files are read only where neither this nor checksums prove them.
+    Files are read only if they are not two names of one file, and no checksums prove them.
     """
     different = [check for check in checks if not _is_one_file(base, result, check.pair)]
-    summed = summed_files(base, result, different)
+    summed = matching_checksums(base, result, different)
     rest = [(check.pair.result.length, check) for check in different if check not in summed]
     if rest:
         progress = Progress("compare files of the base", sum(size for size, _ in rest), ByteAction.READ_ON_BOTH_SIDES)
@@ -55,12 +56,12 @@ def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[Fi
 
 
 def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> OwnTables:
-    """Return the SST files that only the result has; `IntegrityError` unless they lie above all files of the base."""
+    """Return the SST files that only the result has. Raises `IntegrityError` unless all lie above the base's files."""
     if before is None or after is None or before.source is None or after.source is None:
         raise IntegrityError(
             "the result and its base do not have directories for the same key groups",
             operator=operator.label,
-            advice=MADE_ANEW,
+            advice=RERUN_ADVICE,
         )
     base, own = before.source.manifest, after.source.manifest
     old, new = base.files, own.files
@@ -77,7 +78,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
             operator=operator.label,
             expected=old[wrong[0]],
             found=new.get(wrong[0]),
-            advice=MADE_ANEW,
+            advice=RERUN_ADVICE,
         )
     top = min((file.level for file in old.values()), default=LEVELS)
     for name in sorted(new.keys() - old.keys()):
@@ -89,7 +90,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
                 operator=operator.label,
                 expected=f"a level above {top}, sequence numbers above {base.last_sequence}",
                 found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
-                advice=MADE_ANEW,
+                advice=RERUN_ADVICE,
             )
     return OwnTables(frozenset(), frozenset(new.keys() - old.keys()))
 

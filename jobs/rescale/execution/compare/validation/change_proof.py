@@ -9,9 +9,9 @@ the key group of its hash. Every file of the base is in the result (`base_files`
 as the later checkpoint differs from the earlier one. The certificate of the base says that the base equals the earlier
 checkpoint. Digests are sums: the result's digest is the base's, less the removed rows, plus the added ones.
 
-The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, less
-those that only compactions have rewritten (`own_tables`). Of the plan it takes only the places of files that were
-written and compacted in between, if the later MANIFEST has a file of that name and size.
+The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
+files that only compactions have rewritten (`own_tables`). From the plan it takes only the places of files that were
+written and compacted away between the checkpoints, if the later MANIFEST names a file of that name and size.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rescale.execution.compare.validation.base_files import (
     files_of_base,
 )
 from rescale.execution.compare.validation.compare import FileCheck
-from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.read_back import read_side
-from rescale.execution.compare.validation.record_proof import how_sure
+from rescale.execution.compare.validation.record_proof import hash_rule_status
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.tasks.protocol import Tasks
@@ -40,6 +40,7 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
 from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
     CertifiedChanges,
@@ -58,6 +59,7 @@ from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, databas
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError
 
 
@@ -101,7 +103,7 @@ class ChangeCheck(NamedTuple):
 
 
 class ChangeTally(NamedTuple):
-    """Digests of removed and of added rows, by state."""
+    """Digests of removed rows (`before`) and of added rows (`after`), by state."""
 
     operator: int
     in_result: bool
@@ -119,7 +121,7 @@ class ChangeComparer:
 
     def __call__(self, check: ChangeCheck) -> ChangeTally:
         work = partial(self._tally, check)
-        return read_side(work, check.label, in_result=check.in_result, advice=MADE_ANEW)
+        return read_side(work, check.label, in_result=check.in_result, advice=RERUN_ADVICE)
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = understood(check.place.header)
@@ -145,7 +147,7 @@ def _by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateD
 
 @dataclass(frozen=True)
 class ChangeProof:
-    """Proves the operators with these numbers in `later` and `result` by their changes since `base`.
+    """Proves `operators` (numbers in `later` and `result`) by their changes since `base`.
 
     `certified` has the operators of the base's certificate, by operator id.
     """
@@ -179,7 +181,7 @@ class ChangeProof:
             comparer,
             weighed,
             Progress("compare changes", sum(size for size, _ in weighed), ByteAction.READ_ON_BOTH_SIDES),
-            threads_will_do=True,
+            threads_suffice=True,
         )
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
         proven = {}
@@ -259,7 +261,7 @@ class ChangeProof:
                         state=state,
                         expected=f"{in_source.records} records with digest {in_source.digest:032x}",
                         found=f"{in_result.records} records with digest {in_result.digest:032x}",
-                        advice=MADE_ANEW,
+                        advice=RERUN_ADVICE,
                     )
         certified = self.certified[operator.operator_id].records
         if certified is None:
@@ -267,7 +269,7 @@ class ChangeProof:
                 "the base's certificate has no digests of the operator's records",
                 path=self.base.result.target,
                 operator=operator.label,
-                advice="compare every record: --proof records",
+                advice=Advice("compare every record: ", mention("proof", Proof.RECORDS)),
             )
         names = {
             name
@@ -286,7 +288,7 @@ class ChangeProof:
                     state=name,
                     expected=f"at most {before.records}",
                     found=in_source.records,
-                    advice=MADE_ANEW,
+                    advice=RERUN_ADVICE,
                 )
             if records:
                 digest = (int(before.digest, 16) - in_source.digest + in_result.digest) % MODULUS
@@ -311,8 +313,8 @@ class ProvenChanges(NamedTuple):
     checksums: CertifiedChecksums | None
 
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
-        """Return the proof of the operator's other state, completed by this one."""
-        records = operator.records or CertifiedRecords(0, self.key_hash, how_sure(self.key_hash), 0, {})
+        """Return `operator`, the proof of the operator's other state, with the proof of these changes added."""
+        records = operator.records or CertifiedRecords(0, self.key_hash, hash_rule_status(self.key_hash), 0, {})
         compared = records.compared + self.changes.left + self.changes.came
         states = dict(sorted({**records.states, **self.states}.items()))
         return replace(
@@ -325,9 +327,10 @@ class ProvenChanges(NamedTuple):
 
 
 class _JoinedFiles:
-    """The files of two snapshots as one list: the `later` one's keep their numbers, `numbers` has the earlier one's.
+    """The files of two snapshots, and `others`, in one list.
 
-    `others` more files follow.
+    Files of the later snapshot keep their numbers; `numbers` are those of the earlier snapshot's files; the number of
+    the first other file is `others`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Units of work of the validation; there are none where only metadata has to be compared.
+"""Units of work of the validation; state that metadata alone proves has none.
 
-RocksDB directories that are proven by their files give a unit for each copied SST file, and none for a file that is
-the source's own. Their small files are metadata and are compared at once.
+A RocksDB directory that is proven by its files has a unit for each copied SST file, and none for a file that is the
+source's own. Its small files are not worth a task: the driver compares them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rescale.execution.compare.validation.coverage import (
     pair_database_files,
     pair_key_groups,
 )
-from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.directories import DirectoryFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
@@ -33,14 +33,14 @@ Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 
 @dataclass(frozen=True)
 class Checks:
-    """`units` for tasks, each with the bytes that it reads, and `small` files to be compared at once."""
+    """Checks of a validation: `units` for tasks, each with the bytes to read, and `small` files for the driver."""
 
     units: list[tuple[int, Check]]
     small: list[FileCheck]
 
     @property
-    def threads_will_do(self) -> bool:
-        """Whether nearly all work is to compare and hash plain bytes, which releases Python's lock."""
+    def threads_suffice(self) -> bool:
+        """Whether nearly all work is to compare and hash plain bytes, which releases Python's GIL."""
         return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 
@@ -48,13 +48,13 @@ def list_checks(
     source: Snapshot,
     result: Snapshot,
     key_hashes: Mapping[str, str],
-    by_files: Sequence[Mapping[int, WholeFiles]],
+    by_files: Sequence[Mapping[int, DirectoryFiles]],
     by_changes: Collection[int] = (),
 ) -> Checks:
     """List all checks of a result.
 
-    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The directories of
-    operators with the numbers `by_changes` are left out.
+    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The operators whose
+    numbers are in `by_changes` are proven by changes: their directories get no check here.
     """
     checks: list[Check] = []
     small: list[FileCheck] = []
@@ -72,7 +72,7 @@ def list_checks(
 
 
 def _keyed_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
+    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, DirectoryFiles]
 ) -> Iterator[Check]:
     """Yield the checks of keyed state, without the directories that are proven `by_files`."""
     if not is_compared_by_record(old, new):
@@ -129,20 +129,20 @@ def _remaining_checks(
     """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
     for database in remaining:
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
-    near = KeyGroupIndex(sorted(remaining, key=lambda taker: taker.key_groups))
-    for giver in old.databases:
-        for key_groups in _shared(giver, near.overlapping(giver.key_groups)):
-            yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
+    near = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
+    for old_holder in old.databases:
+        for key_groups in _shared(old_holder, near.overlapping(old_holder.key_groups)):
+            yield from _checks_of(i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False)
 
 
-def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that the giver shares with the takers, which are sorted and overlap it.
+def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
+    """Return the key groups that an old holder shares with the new ones, which are sorted and overlap it.
 
     Adjacent key groups are joined into one range, which is read at once.
     """
     ranges: list[KeyGroupRange] = []
-    for taker in takers:
-        shared = giver.key_groups.intersection(taker.key_groups)
+    for new_holder in new_holders:
+        shared = old_holder.key_groups.intersection(new_holder.key_groups)
         if ranges and ranges[-1].last + 1 == shared.first:
             shared = KeyGroupRange(ranges.pop().first, shared.last)
         ranges.append(shared)
@@ -152,8 +152,8 @@ def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
 def _checks_of(
     i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
-    maximum = (new if in_result else old).max_parallelism
-    for source in sources_of(holder, maximum):
+    operator = new if in_result else old
+    for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
         yield RecordCheck(i, old.label, in_result, key_hash, new.max_parallelism, source)
 
 

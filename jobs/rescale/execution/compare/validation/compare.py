@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from rescale.execution.compare.validation.coverage import FilePair, GroupPair
-from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair, run_digests
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
@@ -101,7 +101,7 @@ class Comparer:
                     offset=pair.result.start,
                     expected=f"digest {in_source:032x}",
                     found=f"digest {in_result:032x}",
-                    advice=f"{MADE_ANEW}; if it happens again, report it with both snapshots",
+                    advice=f"{RERUN_ADVICE}; if it happens again, report it with both snapshots",
                 )
                 _refuse(different, digests, next(self._group_digests((pair,))))
             total += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
@@ -117,7 +117,7 @@ class Comparer:
                 path=self.result.uri(check.pair.result),
                 expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {in_source:032x}",
                 found=f"digest {in_result:032x}",
-                advice=MADE_ANEW,
+                advice=RERUN_ADVICE,
             )
             _refuse(different, digests, self._file_digests(check.pair))
         checked = blocks is not None if check.pair.is_table else None
@@ -175,7 +175,7 @@ class Comparer:
         )
 
     def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
-        """Yield the bytes of a file of the result; `IntegrityError` if they cannot be read."""
+        """Yield the bytes of a file of the result. Raises `IntegrityError` if they cannot be read."""
         chunks = self.result.chunks(extent)
         try:
             yield from decompressed(chunks) if compressed else chunks

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.heap.heap import empty_group
@@ -56,7 +56,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
     if ours.properties != properties:
         raise IntegrityError(
-            "the result's metadata names another kind of snapshot than the result is",
+            "the metadata of the result has the properties of another kind of snapshot",
             expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
             found=f"the properties of {result.type.name}, or damaged ones",
         )
@@ -90,7 +90,7 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
-    """Check that the published result has the planned shapes, by operator id; `RequestError` if it is another one."""
+    """Raise `RequestError` unless every operator of the published result has its planned shape, by operator id."""
     for operator, expected, actual in _other_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",
@@ -172,11 +172,11 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     pairs: dict[int, GroupPair] = {}
-    givers, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
+    old_holders, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        tables = headers.compare(different(givers.overlapping(own)), stream) if slot is Slot.KEYED else {}
+        tables = headers.compare(distinct_by_header(old_holders.overlapping(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
@@ -202,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.dropped_states or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -211,14 +211,16 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
     """Whether a heap stream of the result cannot be made of whole key groups of the source."""
-    givers = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
-    pairs = ((giver, stream) for stream in new.heap_streams for giver in givers.overlapping(stream.key_groups))
-    return any(giver.state_names != stream.state_names for giver, stream in pairs)
+    old_holders = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
+    pairs = (
+        (old_holder, stream) for stream in new.heap_streams for old_holder in old_holders.overlapping(stream.key_groups)
+    )
+    return any(old_holder.state_names != stream.state_names for old_holder, stream in pairs)
 
 
 def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
-    givers, takers = old.managed_keyed, new.managed_keyed
+    old_holders, new_holders = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_timers else old.heap_timers
     doubled = old.doubled_timers if new.raw_timers else ()
     left_out = {
@@ -227,22 +229,24 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = KeyGroupIndex(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
-    subtasks = list(range(new.parallelism)) if givers or timers else []
+    near, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
+    subtasks = list(range(new.parallelism)) if old_holders or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
         subtasks = [subtask for subtask in subtasks if near.overlapping(new.key_groups_of(subtask))]
-    check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
+    check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new_holders], old.label)
     if not same_groups:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
-    all_givers = different(givers)
-    for stream in takers:
+    all_old_holders = distinct_by_header(old_holders)
+    for stream in new_holders:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
-        headers.compare(different(near.overlapping(own)) if new.databases and same_groups else all_givers, stream)
+        headers.compare(
+            distinct_by_header(near.overlapping(own)) if new.databases and same_groups else all_old_holders, stream
+        )
 
 
 class FilePair(NamedTuple):
@@ -300,9 +304,9 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
         by_subtask[source.subtask].append(source)
-    headers, all_givers = ElementHeaders(old.label), different(sources)
+    headers, all_old_holders = ElementHeaders(old.label), distinct_by_header(sources)
     for stream in results:
-        headers.compare(different(by_subtask[stream.subtask]) if same_parallelism else all_givers, stream)
+        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if same_parallelism else all_old_holders, stream)
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:

@@ -13,9 +13,10 @@ from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.dropped_states import lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.old_rows import old_rows
 from rescale.snapshot.surgery import NOT_READ, Surgery, as_dropped, as_restarted
 from rescale.text.advice import Advice, mention
-from rescale.text.errors import IntegrityError
+from rescale.text.errors import IntegrityError, RequestError
 from rescale.text.names import first_of
 
 _MOST_NAMED = 10
@@ -24,7 +25,7 @@ _MOST_NAMED = 10
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """Compare the operators with those of the `source` before the surgery.
 
-    `IntegrityError` if they differ in an operator that the surgery does not name.
+    Raises `IntegrityError` if they differ in an operator that the surgery does not name.
     """
     renamed = {renaming.operator_id: renaming for renaming in surgery.renamed}
     dropped = {operator.operator_id for operator in surgery.dropped}
@@ -45,6 +46,13 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
             restarted,
             restarted.label,
         )
+    _check_there("losing old rows", {rows.operator_id for rows in surgery.old_rows}, set(source_operators))
+    for rows in surgery.old_rows:
+        try:
+            source_rows = old_rows(source_operators[rows.operator_id], rows.name, rows.until)
+        except RequestError as error:
+            raise error.recast(IntegrityError, f"{error.what}, but was declared to lose old rows") from None
+        check_equal("state that loses old rows", source_rows, rows, rows.label)
     entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     for renaming in surgery.renamed:
         if renaming.uid:
@@ -81,7 +89,7 @@ def _labels(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _check_states(source_operators: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
-    """Check that the source has the states that are declared as dropped, and the result has none of them."""
+    """Check that states declared as dropped are in the source and not in the result."""
     changed = {dropped.operator_id for dropped in surgery.dropped_states}
     _check_there("having lost a state", changed, set(source_operators))
     by_id = {operator.operator_id: operator for operator in result.operators}

@@ -16,7 +16,7 @@ from rescale.text.errors import IntegrityError
 _SHOWN = 5
 
 
-class _Books(NamedTuple):
+class _SourcePositions(NamedTuple):
     """Positions of a source: held by readers, waiting in the enumerator; and the partitions that it has assigned."""
 
     held: Sequence[Position] = ()
@@ -27,23 +27,23 @@ class _Books(NamedTuple):
 def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """Compare the Kafka offsets of the result with the `source` before the surgery, changed as declared.
 
-    `IntegrityError` if the result has other offsets.
+    Raises `IntegrityError` if the result has other offsets.
     """
     if not surgery.kafka:
         return
     before, after = (
-        {offsets.operator.operator_id: _books(offsets) for offsets in kafka_offsets(snapshot)}
+        {offsets.operator.operator_id: _source_positions(offsets) for offsets in kafka_offsets(snapshot)}
         for snapshot in (source, result)
     )
     for change in surgery.kafka:
         new_id = surgery.new_ids.get(change.operator_id, change.operator_id)
-        old = before.get(change.operator_id, _Books())
+        old = before.get(change.operator_id, _SourcePositions())
         _check_there(old, change)
         # A source without any partition cannot be recognized as Kafka's by its bytes.
-        _check_equal(_after(old, change), after.get(new_id, _Books()), change)
+        _check_equal(_after(old, change), after.get(new_id, _SourcePositions()), change)
 
 
-def _check_there(old: _Books, change: KafkaChange) -> None:
+def _check_there(old: _SourcePositions, change: KafkaChange) -> None:
     """Check that the source has the partitions that were declared to change, with the declared offsets or none."""
     stored: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
     for position in (*old.held, *old.waiting):
@@ -62,7 +62,7 @@ def _check_there(old: _Books, change: KafkaChange) -> None:
             )
 
 
-def _check_equal(expected: _Books, books: _Books, change: KafkaChange) -> None:
+def _check_equal(expected: _SourcePositions, books: _SourcePositions, change: KafkaChange) -> None:
     for role, declared, actual in zip(("held", "waiting", "assigned"), expected, books, strict=True):
         if Counter(declared) != Counter(actual):
             raise IntegrityError(
@@ -73,14 +73,14 @@ def _check_equal(expected: _Books, books: _Books, change: KafkaChange) -> None:
             )
 
 
-def _books(offsets: KafkaOffsets) -> _Books:
+def _source_positions(offsets: KafkaOffsets) -> _SourcePositions:
     if offsets.enumerator is None:
-        return _Books(offsets.held)
+        return _SourcePositions(offsets.held)
     assigned = [Position(partition, StartAt.UNSET) for partition in offsets.enumerator.assigned]
-    return _Books(offsets.held, offsets.enumerator.unassigned, assigned)
+    return _SourcePositions(offsets.held, offsets.enumerator.unassigned, assigned)
 
 
-def _after(old: _Books, change: KafkaChange) -> _Books:
+def _after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:
     """Return the positions after the change.
 
     If the operator becomes a `KafkaSource`, each partition of its union state becomes one split and is assigned.
@@ -91,7 +91,7 @@ def _after(old: _Books, change: KafkaChange) -> _Books:
     if change.becomes_source:
         held = list(dict.fromkeys(held))
         assigned = held
-    return _Books(held, waiting, [Position(position.partition, StartAt.UNSET) for position in assigned])
+    return _SourcePositions(held, waiting, [Position(position.partition, StartAt.UNSET) for position in assigned])
 
 
 def _named(positions: set[Position]) -> str:

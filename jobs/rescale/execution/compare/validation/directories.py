@@ -34,11 +34,11 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 
 
-class WholeFiles(NamedTuple):
-    """The directory of a subtask, made of whole files of the source.
+class DirectoryFiles(NamedTuple):
+    """Directory of a subtask whose SST files are all whole files of the source.
 
-    `same` counts SST files that are the source's own, in place. The bytes of the `copies`, and of the `small` files
-    that are not SST files, remain to be compared. `deleted_ranges` counts files that hide rows.
+    `same` counts SST files that are the source's own, by reference. Still to be compared are the bytes of SST files
+    that were copied (`copies`) and of all other files (`small`). `deleted_ranges` counts added files that hide rows.
     """
 
     subtask: int
@@ -48,25 +48,26 @@ class WholeFiles(NamedTuple):
     deleted_ranges: int
 
 
-def may_go_by_files(old: Operator, new: Operator) -> bool:
+def comparable_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
-    return same and bool(old.databases) and not old.dropped_states and not (old.raw_timers and not new.raw_timers)
+    all_rows = not old.dropped_states and not old.cutoffs
+    return same and bool(old.databases) and all_rows and not (old.raw_timers and not new.raw_timers)
 
 
-def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles]]:
+def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, DirectoryFiles]]:
     """Return for each operator the new directories that are made of whole files of the source, by subtask.
 
     The bytes of these files remain to be compared. `IntegrityError` if a directory is neither made of whole files nor
     rewritten: deleted ranges are missing or hide other rows, or files lie where they do not belong.
     """
     pairs = list(zip(source.operators, result.operators, strict=True))
-    if not any(may_go_by_files(*pair) for pair in pairs):
+    if not any(comparable_by_files(*pair) for pair in pairs):
         return [{} for _ in pairs]
-    if any(may_go_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
+    if any(comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
     comparer = _Comparer(source.contents, result.contents.unpinned())
-    return [comparer.operator(old, new) if may_go_by_files(old, new) else {} for old, new in pairs]
+    return [comparer.operator(old, new) if comparable_by_files(old, new) else {} for old, new in pairs]
 
 
 def _source_with_tables(source: Snapshot) -> Snapshot:
@@ -88,7 +89,7 @@ class _Comparer:
         self._source = source
         self._result = result
 
-    def operator(self, old: Operator, new: Operator) -> dict[int, WholeFiles]:
+    def operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
         try:
             if not is_compared_by_record(old, new):
                 return {directory.subtask: directory for directory in self._unchanged(old, new)}
@@ -100,7 +101,7 @@ class _Comparer:
             raise error.located(operator=old.label) from None
         return {directory.subtask: directory for directory in directories if directory is not None}
 
-    def _unchanged(self, old: Operator, new: Operator) -> Iterator[WholeFiles]:
+    def _unchanged(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
         """Yield the directories of an operator whose databases stay in their subtasks, with all their files."""
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
@@ -108,14 +109,14 @@ class _Comparer:
         for subtask, own in pairs.items():
             yield self._whole_files(subtask, own, deleted_ranges=0)
 
-    def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> WholeFiles | None:
-        """Return a directory made of whole files of the `givers`, the source's directories that share its key groups.
+    def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
+        """Return a directory made of whole files of `old_holders`, the source's directories that share its key groups.
 
         None if RocksDB has rewritten its files.
         """
         maximum = old.max_parallelism
-        sources, result = list(map(_source_of, givers)), _source_of(new)
-        alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
+        sources, result = list(map(_source_of, old_holders)), _source_of(new)
+        alone = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
         wanted = key_range(alone, maximum)
         matched = _matched(sources, result, wanted, maximum)
         if wanted.holds(result.manifest.files.values()) and not matched.complete:
@@ -127,16 +128,16 @@ class _Comparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        theirs, own = [_extents(giver) for giver in givers], _extents(new)
+        theirs, own = [_extents(old_holder) for old_holder in old_holders], _extents(new)
         pairs = [
             FilePair(new.subtask, name, theirs[origin.source][origin.name], own[name])
             for name, origin in matched.origins.items()
         ]
-        pairs += _options(givers, new)
+        pairs += _options(old_holders, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
-        """Return the deleted ranges of a file; `IntegrityError` if it has rows, too."""
+        """Return the deleted ranges of a file. Raises `IntegrityError` if it has rows, too."""
         try:
             opened = open_table(table, self._result)
             ranges = list(opened.deleted_ranges())
@@ -152,11 +153,11 @@ class _Comparer:
             )
         return ranges
 
-    def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> WholeFiles:
+    def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> DirectoryFiles:
         tables = [pair for pair in pairs if pair.is_table]
         copies = tuple(pair for pair in tables if not self._is_same(pair))
         small = tuple(pair for pair in pairs if not pair.is_table)
-        return WholeFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
+        return DirectoryFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
 
     def _is_same(self, pair: FilePair) -> bool:
         """Whether both are the same file; `check_references` has checked that its version is the pinned one."""
@@ -168,7 +169,7 @@ class _Comparer:
 
 
 class _Matched(NamedTuple):
-    """The source's file that each file is; `complete` if every file, and every file of the source, was matched."""
+    """Files of a directory by the source's file that each equals; `complete` if no file of either side is left over."""
 
     origins: Mapping[str, Origin]
     complete: bool
@@ -194,7 +195,7 @@ def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: 
 
 
 def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
-    """Yield (state, file), in each level the oldest first."""
+    """Yield (state name, file); within a level, the oldest file first."""
     return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
 
@@ -202,12 +203,12 @@ def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 
-def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
-    """Pair the OPTIONS files with those of the first giver that has any."""
+def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
+    """Pair the OPTIONS files with the files of the first source directory that has any."""
     theirs = [
-        _extents(giver)[source.options]
-        for giver in sorted(givers, key=lambda giver: giver.key_groups)
-        if (source := _source_of(giver)).options is not None
+        _extents(old_holder)[source.options]
+        for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
+        if (source := _source_of(old_holder)).options is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):

@@ -17,7 +17,7 @@ from rescale.snapshot.keyed_state import Database, KeyedHolder, KeyedStream
 from rescale.snapshot.model import ElementStream
 from rescale.text.errors import IntegrityError, RescaleError
 
-MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"
+RERUN_ADVICE = "if the result is published, run again into another target; else discard it and run again"
 """Advice for a wrong result: a published one is never discarded."""
 
 
@@ -32,7 +32,7 @@ Tables = dict[bytes, tuple[int, ...]]
 """State ids in the result by the source's state id, for each source header whose ids differ."""
 
 
-def different(streams: Iterable[H]) -> list[H]:
+def distinct_by_header(streams: Iterable[H]) -> list[H]:
     """Return the first stream with each header."""
     first_streams: dict[bytes, H] = {}
     for stream in streams:
@@ -52,21 +52,25 @@ class KeyedHeaders:
         self._left_out = left_out
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
-    def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
-        headers = stream.header, *(giver.header for giver in givers)
+    def compare(self, old_holders: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+        """Return state id tables. Raises `IntegrityError` unless the header merges the headers of `old_holders`."""
+        headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
-            self._compared[headers] = self._tables(givers, stream)
+            self._compared[headers] = self._tables(old_holders, stream)
         return self._compared[headers]
 
-    def _tables(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
+    def _tables(self, old_holders: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+        if (
+            not self._timers
+            and not self._left_out
+            and all(old_holder.header == stream.header for old_holder in old_holders)
+        ):
             return {}
-        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
-        if isinstance(stream, Database):  # Flink's compression is not that of RocksDB's files
+        headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
+        if isinstance(stream, Database):  # RocksDB compresses its own files, whatever Flink's header says
             headers = [replace(header, compressed=False) for header in headers]
         try:
-            if len(headers) <= len(givers):
+            if len(headers) <= len(old_holders):
                 raise IntegrityError("a header that is not understood differs from the source's")
             compressed = headers[0].compressed
             timer_headers = [
@@ -89,8 +93,8 @@ class KeyedHeaders:
             known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
             named = [state.name for state in merged.header.states]
             _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, named)
-        tables = zip(givers, merged.id_maps[1:], strict=False)
-        return {giver.header: table for giver, table in tables if table != tuple(range(len(table)))}
+        tables = zip(old_holders, merged.id_maps[1:], strict=False)
+        return {old_holder.header: table for old_holder, table in tables if table != tuple(range(len(table)))}
 
 
 class ElementHeaders:
@@ -100,19 +104,19 @@ class ElementHeaders:
         self._label = label
         self._compared: set[tuple[bytes, ...]] = set()
 
-    def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
-        headers = stream.header, *(giver.header for giver in givers)
+    def compare(self, old_holders: Sequence[ElementStream], stream: ElementStream) -> None:
+        """Raise `IntegrityError` unless the stream's header is the merged header of its `old_holders`."""
+        headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
-            self._check(givers, stream)
+            self._check(old_holders, stream)
             self._compared.add(headers)
 
-    def _check(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-        if all(giver.header == stream.header for giver in givers):
+    def _check(self, old_holders: Sequence[ElementStream], stream: ElementStream) -> None:
+        if all(old_holder.header == stream.header for old_holder in old_holders):
             return
-        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+        headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
         try:
-            if len(headers) <= len(givers):
+            if len(headers) <= len(old_holders):
                 raise IntegrityError("a header that is not understood differs from the source's")
             merged = merge_operator_state_headers(headers)
         except RescaleError as error:
@@ -134,7 +138,7 @@ class ElementHeaders:
 
 
 def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:
-    """`IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
+    """Raise `IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
     surplus = [state for state in states if state not in known]
     if surplus:
         raise IntegrityError(
@@ -143,5 +147,5 @@ def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Se
             state=surplus[0],
             expected=f"{len(known)} states",
             found=f"{len(states)}",
-            advice=MADE_ANEW,
+            advice=RERUN_ADVICE,
         )

@@ -2,7 +2,8 @@
 
 Flink identifies such a stream by its name: it takes two streams with the same name for the same, whatever bytes they
 hold. A result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's
-digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but all names have the same.
+digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but it must be the same in all
+names.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, InlineStream, KeyGroupsHandle, Stream
 from rescale.flink.slot import Slot
@@ -54,7 +55,7 @@ def check_inline_names(result: Snapshot) -> None:
                     operator=operator.label,
                     expected=f"{inline.place}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
                     found=inline.stream.name,
-                    advice=MADE_ANEW,
+                    advice=RERUN_ADVICE,
                 )
             digest = match[1]
             seen.add(inline.stream.name)

@@ -1,4 +1,4 @@
-"""Reading one side of a comparison: a fault of the source stays as it is, one of the result is a wrong result."""
+"""Reads one side of a comparison: errors of the source are passed on, errors of the result become `IntegrityError`s."""
 
 from __future__ import annotations
 

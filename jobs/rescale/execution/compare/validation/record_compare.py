@@ -22,6 +22,7 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import understood
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.keyed.ttl.old_records import LeftOut
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
@@ -41,7 +42,8 @@ class RecordCheck(NamedTuple):
 class RecordTally(NamedTuple):
     """Result of a check: digests by state name, key groups, their bytes, and a lower bound of distinct keys.
 
-    `of_timers` says whether the records are timers that lie apart from the rest of the state.
+    `of_timers` says whether the records are timers that lie apart from the rest of the state. `left_out` counts the old
+    rows of the source, which are in no digest.
     """
 
     operator: int
@@ -52,6 +54,7 @@ class RecordTally(NamedTuple):
     keys: int
     of_timers: bool
     doubled: bool
+    left_out: dict[str, LeftOut]
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class RecordComparer:
             return groups
 
         digests = digest_records(source, self.result if check.in_result else self.source, new_key_groups)
-        states = {name: digest for name, digest in digests.items() if digest.records}
+        states = {name: digest for name, digest in digests.states.items() if digest.records}
         return RecordTally(
             check.operator,
             check.in_result,
@@ -88,4 +91,5 @@ class RecordComparer:
             counter.count,
             isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
             check.doubled,
+            digests.left_out,
         )

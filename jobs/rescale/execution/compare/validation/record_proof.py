@@ -10,8 +10,9 @@ from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.keyed.ttl.old_records import LeftOut
 from rescale.flink.keys.pojo_formulas import KNOWN
-from rescale.runstate.certificate import CertifiedRecords, CertifiedState
+from rescale.runstate.certificate import CertifiedOldRows, CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError
 
@@ -41,16 +42,26 @@ def record_proof(
     return CertifiedRecords(
         compared=sum(digest.records for digest in source.values()),
         key_hash=key_hash,
-        hash_is=how_sure(key_hash),
+        hash_is=hash_rule_status(key_hash),
         distinct_keys_at_least=_distinct_keys(tallies),
         states={
             state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
         },
         left_out=left_out,
+        old_rows=_old_rows(operator, tallies),
     )
 
 
-def how_sure(key_hash: str | None) -> str | None:
+def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, CertifiedOldRows]:
+    """Return the old rows of the source that were left out, by state."""
+    totals = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
+    for tally in tallies:
+        for name, left_out in tally.left_out.items():
+            totals[name] = totals[name].plus(left_out)
+    return {name: CertifiedOldRows(*total) for name, total in totals.items()}
+
+
+def hash_rule_status(key_hash: str | None) -> str | None:
     """Return whether a rule for hashes is known or only tested; None where there is no rule."""
     return None if key_hash is None else "known" if key_hash == KNOWN else "tested, not known"
 
@@ -68,7 +79,7 @@ def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
 
 
 def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
-    """`SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
+    """Raise `SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
     states = {state.name for stream in operator.doubled_timers if stream.parsed for state in stream.parsed.states}
     for state in sorted(states):
         keyed_digest, raw_digest = keyed.get(state, StateDigest()), raw.get(state, StateDigest())

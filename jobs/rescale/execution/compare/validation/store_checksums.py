@@ -34,7 +34,7 @@ class StoreChecksums(NamedTuple):
     algorithms: dict[int, set[str]]
 
 
-def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
+def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
     """Prove as many checks as possible by the store's checksums; reads only headers."""
     looker = _Looker(_Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned()))
     groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
@@ -65,12 +65,12 @@ def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreC
     return StoreChecksums(replace(checks, units=left), tallies, algorithms)
 
 
-def summed_files(
+def matching_checksums(
     source: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck]
 ) -> dict[FileCheck, Checksum]:
-    """Return the checksum of each file that has the same one on both sides; nothing is read.
+    """Return the checksum of each file that has the same one on both sides, without reading the files.
 
-    Most have it in their ETags, which are known; the store is asked for the others' only.
+    Most ETags, which are known, contain a checksum; the store is asked only for the others.
     """
     summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     looker = _Looker(_Side(source, source), _Side(result, result))

@@ -1,4 +1,4 @@
-"""Validation of a result: compares it, read back from storage, with its source. It needs no plan."""
+"""Validation of a result: reads it back from storage and compares it with its source. Validation needs no plan."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rescale.execution.compare.validation.coverage import (
     check_rekeyed,
     is_compared_by_record,
 )
-from rescale.execution.compare.validation.directories import WholeFiles, whole_files
+from rescale.execution.compare.validation.directories import DirectoryFiles, match_directories
 from rescale.execution.compare.validation.inline_names import check_inline_names
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.compare.validation.record_proof import record_proof
-from rescale.execution.compare.validation.store_checksums import StoreChecksums, proven_by_sums
+from rescale.execution.compare.validation.store_checksums import StoreChecksums, prove_by_checksums
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks.protocol import Tasks
@@ -50,7 +50,7 @@ class SnapshotPair:
     source: Snapshot
     result: Snapshot
     key_hashes: Mapping[str, str]
-    by_files: Sequence[Mapping[int, WholeFiles]]
+    by_files: Sequence[Mapping[int, DirectoryFiles]]
     checks: Checks
     sums: StoreChecksums | None = None
 
@@ -60,9 +60,9 @@ class SnapshotPair:
 
 
 def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
-    """Open the snapshot that `target` becomes with the metadata at `candidate_uri`; `IntegrityError` if unreadable.
+    """Open the snapshot that `target` becomes with the metadata at `candidate_uri`.
 
-    If a `source` is given, the metadata may refer to its files.
+    If a `source` is given, the metadata may refer to its files. Raises `IntegrityError` if the metadata is unreadable.
     """
     places = {parent(uri) for uri, _ in source.files[1:]} if source is not None else set()
     try:
@@ -71,7 +71,7 @@ def open_result(candidate_uri: str, target: str, source: Snapshot | None = None)
         raise error.recast(IntegrityError, f"the result cannot be read as a snapshot: {error.what}") from None
 
 
-def compared(
+def compare_snapshots(
     source: Snapshot,
     result: Snapshot,
     key_hashes: Mapping[str, str],
@@ -92,12 +92,12 @@ def compared(
         if is_compared_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
-    whole = whole_files(source, result)
+    whole = match_directories(source, result)
     by_files = whole if proof is Proof.FILES else [{} for _ in whole]
     checks = list_checks(source, result, key_hashes, by_files, by_changes)
     if proof is not Proof.FILES:
         return SnapshotPair(source, result, key_hashes, by_files, checks)
-    sums = proven_by_sums(source, result, checks)
+    sums = prove_by_checksums(source, result, checks)
     return SnapshotPair(source, result, key_hashes, by_files, sums.checks, sums)
 
 
@@ -111,7 +111,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
-    seen = tasks.run(compare, checks.units, progress, threads_will_do=local and checks.threads_will_do)
+    seen = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
     proven = pair.sums.tallies if pair.sums is not None else []
     for tally in (*proven, *side_by_side(compare, checks.small), *seen):
         if isinstance(tally, RecordTally):
@@ -164,7 +164,7 @@ def _proof(
     tallies: Sequence[Tally],
     record_tallies: Sequence[RecordTally],
     key_hashes: Mapping[str, str],
-    by_files: Mapping[int, WholeFiles],
+    by_files: Mapping[int, DirectoryFiles],
 ) -> CertifiedOperator:
     records = record_proof(old, record_tallies, key_hashes)
     rewritten = [tally for tally in record_tallies if tally.in_result]
@@ -205,7 +205,7 @@ def _checksum_proof(sums: StoreChecksums | None, operator: int) -> CertifiedChec
     return CertifiedChecksums(tuple(sorted(algorithms)), size)
 
 
-def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> CertifiedDirectories:
+def _directory_proof(operator: Operator, whole: Collection[DirectoryFiles]) -> CertifiedDirectories:
     return CertifiedDirectories(
         by_files=len(whole),
         by_records=len(operator.databases) - len(whole),

@@ -1,4 +1,4 @@
-"""The certificate of a validation: claims and limits in words, from what was compared."""
+"""The certificate of a validation: sentences that say what was proven, and what the proof relies on."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _OF_REFERENCES = (
 )
 
 _OF_FILES = (
-    "no row was read in RocksDB directories that were compared by their files: the source is trusted that these files "
-    "are readable, hold what Flink wrote, and begin and end with the keys in their MANIFESTs, by which a job finds "
-    "rows and files are assigned to subtasks (a validation with the proof `records` reads every row)"
+    "in RocksDB directories that were compared by their files, no row was read: the source's files are trusted to be "
+    "readable, to hold what Flink wrote, and to begin and end with the keys in their MANIFESTs, by which Flink finds "
+    "rows and Rescale assigns files to subtasks (a validation with the proof `records` reads every row)"
 )
 _OF_UNCHANGED = (
-    "no row was read in RocksDB directories that stay unchanged in their subtasks, whatever the proof: the source is "
-    "trusted that their rows are as Flink wrote them and agree with their MANIFESTs"
+    "in RocksDB directories that stay unchanged in their subtasks, no row was read, whatever the proof: their rows are "
+    "trusted to be as Flink wrote them, and to agree with their MANIFESTs"
 )
 _OF_UNCHECKED_TABLES = (
-    "some SST files have an unknown format, so the checksums of their blocks were not checked: the source is trusted "
-    "that these files are readable"
+    "some SST files have an unknown format, so the checksums of their blocks were not checked: these files are trusted "
+    "to be readable"
 )
 _OF_FILES_NOT_READ = (
     "files that the result refers to were not read: their place, size, and ETag or modification time are those of the "
@@ -56,9 +56,9 @@ _OF_FILES_NOT_READ = (
 )
 
 _OF_CHANGES = (
-    "in directories that continue the base, only changed rows were read: this certificate relies on the base's "
-    "certificate that the base holds what its own source held; a file that both checkpoints refer to counts as "
-    "unchanged by its size and its ETag or modification time (rescale validate --proof records reads all rows)"
+    "in directories that continue the base, only changed rows were read: that the base holds what its own source held "
+    "is proven by the base's certificate alone; a file that both checkpoints refer to counts as unchanged if its size "
+    "and its ETag or modification time are unchanged (a validation with the proof `records` reads all rows)"
 )
 _OF_CHECKSUMS = (
     "state that was compared by checksums of its store was not read: the store is trusted to still hold the bytes it "
@@ -80,12 +80,12 @@ _CLAIM_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
 _CLAIM_OF_CHANGES = (
-    "in RocksDB directories that continue the base, every key of every file that only one of the two checkpoints has, "
-    "or that was written and compacted in between, was compared: by its entries in these files if they show that it "
-    "did not change, else by its rows in both checkpoints; left out were files whose other rows, by RocksDB's "
-    "MANIFEST, only compactions have rewritten; the rows removed and added between the checkpoints have the same "
-    "digests as those removed and added between base and result; and all files of the base are in the result, below "
-    "these changes: under a second name, with the same checksum of the store, or byte for byte"
+    "in RocksDB directories that continue the base, every key was compared that is in a file which only one of the two "
+    "checkpoints has, or which was written and compacted between them: by its entries in these files if they show that "
+    "it did not change, else by its rows in both checkpoints; files that, by RocksDB's MANIFEST, only compactions have "
+    "rewritten were skipped; the rows removed and added between the checkpoints have the same digests as those removed "
+    "and added between base and result; and all files of the base are in the result, below these changes: under a "
+    "second name, with the same checksum of the store, or byte for byte"
 )
 _CLAIM_OF_THE_RENAMED = (
     "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "
@@ -104,6 +104,10 @@ _CLAIM_OF_SOURCES = (
 )
 _CLAIM_OF_DROPPED_STATES = (
     "the result holds nothing of a state that was declared as dropped, and everything else of its operator"
+)
+_CLAIM_OF_OLD_ROWS = (
+    "of a state that was declared to lose old rows, the result holds exactly the rows and list elements whose last "
+    "access is later than declared; the time of last access was read in every row and element"
 )
 _CLAIM_OF_RESTARTS = "no subtask of an operator that was declared as restarted counts as finished in the result"
 _CLAIM_OF_CHECKSUMS = (
@@ -167,6 +171,7 @@ def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
         *_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
         *_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
         *_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
+        *_true((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
@@ -177,7 +182,7 @@ def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
 
 
 def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
-    """Return the claims about state that was not compared record by record; none if all of it was."""
+    """Return the claims about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
     return _true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
@@ -208,7 +213,8 @@ def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperat
 
 def _is_otherwise(surgery: Surgery) -> bool:
     """Whether the surgery changes state; renaming alone does not."""
-    return bool(surgery.dropped or surgery.dropped_states or surgery.kafka or surgery.restarted)
+    changes = (surgery.dropped, surgery.dropped_states, surgery.kafka, surgery.restarted, surgery.old_rows)
+    return any(changes)
 
 
 def _true(*sentences: tuple[str, object]) -> list[str]:

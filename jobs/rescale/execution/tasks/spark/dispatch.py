@@ -1,7 +1,7 @@
 """Progress and failures of Spark's jobs.
 
-A task returns a final error as a row (`slices`): raised, Spark would try it four times and hand it over as text. What
-the last try of a task that failed again and again met is read from that text.
+A task returns a final error as a row (`slices`): if it raised the error, Spark would try the task four times. Any other
+error of a task's last attempt reaches the driver as text of the JVM, from which it is restored here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.text.errors import InternalError, RescaleError, StoreError
 _POLL_SECONDS = 1.0
 _TRACEBACK = "Traceback (most recent call last)"
 _BEHIND_TRACEBACK = ("\t", " SQLSTATE")
-"""Line that Spark appends right behind a Python traceback."""
+"""Beginnings of the line that Spark appends to a Python traceback."""
 _OURS = f"{RescaleError.__module__}."
 _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
 """Messages of Spark for work that was submitted or under way when it was stopped."""
@@ -29,21 +29,21 @@ _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenP
 
 
 @contextmanager
-def failures_as_ours() -> Iterator[None]:
-    """Raise a failure of Spark in the block as one of our errors, also if Spark is gone.
+def spark_errors_raised() -> Iterator[None]:
+    """Raise a failure of Spark in the block as a `RescaleError`, also if Spark's JVM has ended.
 
-    If the JVM has ended, py4j only says which command it was sent (`GatewayClient.send_command`).
+    In that case py4j's error names only the command that it could not send (`GatewayClient.send_command`).
     """
     try:
         yield
     except Py4JJavaError as error:
-        raise given_up(str(error)) from None
+        raise error_of_failed_task(str(error)) from None
     except (Py4JError, ConnectionError) as error:
-        raise StoreError("Spark is gone", found=repr(error), advice=ADVICE) from None
+        raise StoreError("Spark's JVM has ended", found=repr(error), advice=ADVICE) from None
 
 
 @contextmanager
-def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
     finished = threading.Event()
 
@@ -61,7 +61,7 @@ def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     progress.finish(done())
 
 
-def given_up(text: str) -> RescaleError:
+def error_of_failed_task(text: str) -> RescaleError:
     """Return the error with which a task failed, from py4j's text of the JVM's exception.
 
     One of our errors is restored; an unexpected Python exception becomes an `InternalError`.

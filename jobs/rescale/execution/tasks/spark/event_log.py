@@ -22,7 +22,7 @@ from rescale.text.errors import RescaleError
 VARIABLE = "RESCALE_EVENT_LOG"
 
 _LARGEST = 64 * 1024 * 1024
-"""Largest log that is kept, in bytes: compressed, a log of ten thousand tasks has a few million."""
+"""Largest log that is kept, in bytes; the compressed log of ten thousand tasks has a few MB."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from rescale.planning.task_sizes import SLICE_BYTES
 _WORKER_MIB = 640
 """Memory of a Python worker, with room for a large record."""
 _JVM_MIB = 384
-"""Memory of the JVM besides its heap."""
+"""Memory of the JVM in addition to its heap."""
 
 
 class Executors(NamedTuple):
@@ -29,12 +29,12 @@ class Executors(NamedTuple):
 
     @property
     def overhead_mib(self) -> int:
-        """Memory of an executor besides its heap."""
+        """Memory of an executor in addition to its JVM's heap."""
         return _JVM_MIB + _WORKER_MIB * self.cores
 
 
 def executors_for(work: int, most: Executors) -> Executors:
-    """Return the cores that `work` bytes are worth: one for each slice, at least one, at most the allowed number."""
+    """Return executors with one core for each slice of `work` bytes: at least one core, at most those of `most`."""
     slots = min(most.slots, max(1, -(-work // SLICE_BYTES)))
     instances = -(-slots // most.cores)
     return Executors(instances, -(-slots // instances))

@@ -1,9 +1,9 @@
 """The Spark context of a job.
 
 Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the start.
-With a local master, the JVM only passes blocks on and the Python workers do the work, so its start matters more than
-its peak speed: it uses the quick compiler and the serial collector, opens no port to the outside, and does without
-Kryo, whose classes take a sixth of the start.
+With a local master, the Python workers do the work and the JVM only passes blocks on, so its start matters more than
+its peak speed: it uses the C1 compiler and the serial collector, opens no port to the outside, and does not use Kryo,
+whose classes take a sixth of the start.
 With any other master, executors do the work; the configured number and size (`spark.executor.instances`,
 `spark.executor.cores`) are the limits of what is requested.
 """
@@ -34,6 +34,7 @@ from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
+from rescale.storage.sides import names_of_sides
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
@@ -44,7 +45,7 @@ _JAVA = "a JDK 17 or newer"
 
 _STANDALONE = "spark://"
 _NOT_REGISTERED = "spark-application-"
-"""How the id of an application begins that no master has given it (`SchedulerBackend.applicationId`)."""
+"""Prefix of the default application id, before a master assigns one (`SchedulerBackend.applicationId`)."""
 _STOPPED = "stopped"
 """Word in the error of a Spark that was stopped while it started."""
 
@@ -64,8 +65,8 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, size in ALLOCATOR.items():
-        conf.setExecutorEnv(variable, size)
+    for variable, value in {**ALLOCATOR, **names_of_sides(os.environ)}.items():
+        conf.setExecutorEnv(variable, value)
     with event_log_kept(conf):
         context = _started(conf, master, work)
         try:
@@ -115,9 +116,9 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
 
 
 def _check_registered(context: SparkContext) -> None:
-    """`StoreError` if no standalone master has answered.
+    """Raise `StoreError` if no standalone master has answered.
 
-    Spark gives up then, and stops after it has returned a context (`StandaloneSchedulerBackend.dead`).
+    Spark then returns a context all the same, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
     master = context.master or ""
     if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
@@ -194,7 +195,7 @@ def _cause(text: str) -> str:
 
 
 def _check_java() -> None:
-    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    """Raise `RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(program) is None:
@@ -208,7 +209,7 @@ def _check_java() -> None:
 
 def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
     """Return the full configuration, with as many executors as `work` bytes need."""
-    SparkContext._ensure_initialized(conf=ours)  # a `SparkConf` knows Spark's files once there is a JVM to read them
+    SparkContext._ensure_initialized(conf=ours)  # starts the JVM, which reads spark-defaults.conf into a `SparkConf`
     conf = SparkConf().setAll(ours.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
@@ -224,6 +225,6 @@ def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
 
 
 def _with_attempts(master: str) -> str:
-    """Have a lost task tried again on one machine, too: Spark's own local masters give up at the first failure."""
+    """Return a local master with a number of attempts: by default, `local[N]` fails at the first failure of a task."""
     local = local_master(master)
     return master if local is None or local.attempts else f"local[{local.threads},{ATTEMPTS}]"

@@ -17,7 +17,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
-from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported
+from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
 from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
 
 U = TypeVar("U")
@@ -48,15 +48,15 @@ class SparkShuffle:
         self._sent = sent
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
 
-    @failures_as_ours()
+    @spark_errors_raised()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition."""
-        with reported(self._progress, lambda: self._done.value):
+        with progress_reported(self._progress, lambda: self._done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
         METER.add(self._sent.value)
         return result
 
-    @failures_as_ours()
+    @spark_errors_raised()
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
@@ -69,7 +69,7 @@ class SparkShuffle:
                 yield from carried.unpacked()(partition, rows)
             done.add(sizes[partition])
 
-        with reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
         METER.add(written.value)
         return results

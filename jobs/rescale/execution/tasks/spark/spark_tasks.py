@@ -14,7 +14,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
-from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported
+from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.execution.tasks.spark.shuffle import SparkShuffle
 from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
@@ -37,18 +37,18 @@ class SparkTasks:
     context: SparkContext
 
     @property
-    @failures_as_ours()
+    @spark_errors_raised()
     def cores(self) -> int:
         return self.context.defaultParallelism
 
-    @failures_as_ours()
+    @spark_errors_raised()
     def run(
         self,
         work: Callable[[U], R],
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         if not units:
             return []
@@ -62,11 +62,11 @@ class SparkTasks:
                 for part in parts:
                     yield from work_through(carried.unpacked(), part, done.add)
 
-        with reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add(counted.value)
         return results_of(rows)
 
-    @failures_as_ours()
+    @spark_errors_raised()
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         return SparkShuffle(self.context, make_sender, units, partitions, progress)

@@ -7,26 +7,26 @@ from contextlib import contextmanager
 
 from pyspark import Accumulator, AccumulatorParam, SparkContext, TaskContext
 
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 
 
-class _Sum(AccumulatorParam[Counted]):
-    def zero(self, value: Counted) -> Counted:  # noqa: ARG002
-        return Counted()
+class _Sum(AccumulatorParam[StepCounters]):
+    def zero(self, value: StepCounters) -> StepCounters:  # noqa: ARG002
+        return StepCounters()
 
-    def addInPlace(self, value1: Counted, value2: Counted) -> Counted:  # noqa: N802
+    def addInPlace(self, value1: StepCounters, value2: StepCounters) -> StepCounters:  # noqa: N802
         return value1.plus(value2)
 
 
-def new_sum(context: SparkContext) -> Accumulator[Counted]:
+def new_sum(context: SparkContext) -> Accumulator[StepCounters]:
     """Return an accumulator for the counts of tasks (`counted_into`)."""
-    return context.accumulator(Counted(), _Sum())
+    return context.accumulator(StepCounters(), _Sum())
 
 
 @contextmanager
-def counted_into(total: Accumulator[Counted]) -> Iterator[None]:
+def counted_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     """Add the counts of a task's work in the block to `total`, if it succeeds."""
     before, task = METER.read(), TaskContext.get()
     yield
     done = METER.own_since(before)
-    total.add(done.plus(Counted(lost_tasks=task.attemptNumber() if task is not None else 0)))
+    total.add(done.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))

@@ -1,4 +1,5 @@
-"""Notices while no executor starts: Spark itself waits forever, and only says that its job was not accepted."""
+"""Notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted any
+resources"."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _POLL_SECONDS = 2.0
 def executors_awaited(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
     over = threading.Event()
-    arguments = (lambda: _executors(context), waited_for(context.getConf(), context.applicationId), over)
+    arguments = (lambda: _executors(context), missing_resources(context.getConf(), context.applicationId), over)
     watcher = threading.Thread(target=watch, args=arguments, daemon=True)
     watcher.start()
     try:
@@ -53,7 +54,7 @@ def watch(
                 print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 
-def waited_for(conf: SparkConf, application: str) -> str:
+def missing_resources(conf: SparkConf, application: str) -> str:
     """Return a sentence on the resources that an executor needs to start, and where to look."""
     cores = conf.get("spark.kubernetes.executor.request.cores") or conf.get("spark.executor.cores", "1")
     memory = f"{conf.get('spark.executor.memory', '1g')} and {conf.get('spark.executor.memoryOverhead')} beside it"

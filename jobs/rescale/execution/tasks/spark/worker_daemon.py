@@ -1,7 +1,7 @@
 """The daemon that forks Spark's Python workers: PySpark's own with three changes.
 
-PySpark's daemon collects garbage after every task. With everything that is loaded, this takes 20 ms, a fifth of a task
-that compares 256 MB; so all objects that exist when a task begins are frozen.
+PySpark's daemon collects garbage after every task. With all modules loaded, this takes 20 ms, a fifth of a task that
+compares 256 MB; so all objects that exist when a task begins are frozen (`gc.freeze`).
 
 At the end of a session, the JVM closes the sockets of idle workers and then stops the daemon, which stops the workers
 (`PythonWorkerFactory.stopDaemon`). A worker that wakes up in between finds its socket closed; PySpark's daemon would

@@ -19,7 +19,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
-from rescale.execution.writers.files import begun_in_parts, packed, part_limits, part_size, stream_uri
+from rescale.execution.writers.files import begin_upload, packed, part_limits, part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
 from rescale.execution.writers.sink import StreamSink
@@ -73,9 +73,7 @@ class CanonicalWriter:
             else:
                 in_parts.append((stream, sizes))
         begun = side_by_side(
-            lambda write_range: begun_in_parts(
-                self.plan, self.plan.operators[write_range.operator], write_range.stream
-            ),
+            lambda write_range: begin_upload(self.plan, self.plan.operators[write_range.operator], write_range.stream),
             [stream for stream, _ in in_parts],
         )
         limits = part_limits(self.plan)
@@ -155,7 +153,7 @@ class CanonicalWriter:
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        with suppress(LockedError):  # they do no harm
+        with suppress(LockedError):  # staged parts that stay do no harm
             store.delete([uri for uri in staged if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:

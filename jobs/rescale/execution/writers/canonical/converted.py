@@ -1,7 +1,7 @@
-"""Conversion of RocksDB state whose key groups stay the same: every new stream is read from its databases, in order.
+"""Conversion of RocksDB directories to canonical streams, for operators whose key groups stay the same.
 
-Nothing has to be sorted, so there is no shuffle. A database that overlaps several new subtasks is fetched by the task
-of each, as Flink would do.
+A RocksDB directory is sorted by key group, so each new stream is read from its directories in order, without a shuffle.
+A directory that overlaps several new subtasks is fetched by the task of each of them, as Flink would do.
 """
 
 from __future__ import annotations
@@ -131,5 +131,5 @@ class _Conversion:
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:
             for window in opened.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
-                planned.key_groups.of(window.records)  # every key must hash to the key group that it lies in
+                planned.key_groups.of(window.records)  # raises if a key does not hash to the key group that it lies in
                 yield from window.pieces

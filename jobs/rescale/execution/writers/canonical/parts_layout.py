@@ -1,7 +1,6 @@
 """Layout of a stream's ranges as parts of a file, once the size of every new key group is known.
 
-A store requires a minimal part size. A range that is too small is staged, and joined with the following ranges into one
-part.
+Stores have a smallest part size. A range below that size is staged, and becomes one part with the ranges after it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class PartsWork(NamedTuple):
 
     An `inline` range's bytes are returned. The range is the whole stream if `token` is empty. Otherwise, the first
     `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at `offset`.
-    The last range that is staged for a part has its `merge`.
+    `merge` is set for the last range of a part: it joins the staged bytes of that part.
     """
 
     range: WriteRange
@@ -95,7 +94,7 @@ def stream_parts(
 
 
 def _staging(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
-    """Return a staging place that no other run of the plan uses, since its ranges may be cut differently."""
+    """Return a staging place of this upload alone: another run of the plan may cut its ranges differently."""
     return join(
         places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
     )

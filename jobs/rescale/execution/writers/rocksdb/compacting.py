@@ -1,4 +1,4 @@
-"""RocksDB directories made from files of the source's directories, some of which RocksDB rewrites: a task for each."""
+"""Writes RocksDB directories from files of the source's, of which RocksDB rewrites some; one task for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import tell_of_refusals
+from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
@@ -50,7 +50,7 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
         return []
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
     compacted = tasks.run(partial(_compacted, plan), units, progress)
-    tell_of_refusals(progress, (database.refused for database in compacted))
+    report_refused_copies(progress, (database.refused for database in compacted))
     return [database.handle for database in compacted]
 
 

@@ -1,4 +1,4 @@
-"""RocksDB directories that continue an earlier result's: its files, below new ones."""
+"""Files of an earlier result (the base) in the RocksDB directories that continue it; new files lie above them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import tell_of_refusals
+from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.keyed.header import understood
@@ -34,7 +34,7 @@ Place = tuple[int, int]
 
 
 _AT_ONCE = 512
-"""Files that are taken between two reports of the progress."""
+"""Files that are taken over between two reports of the progress."""
 
 
 class _Unit(NamedTuple):
@@ -70,13 +70,13 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
     return checked_manifest(needed_files(_listed(plan, base)), content, states)
 
 
-def take_bases(
+def take_over_base_files(
     plan: Plan, tasks: Tasks, places: Sequence[Place], inline: Collection[Place]
 ) -> dict[Place, list[DirectoryFile]]:
-    """Take the SST files of all continued directories into the target; `inline` ones into memory instead.
+    """Take the base's SST files of all continued directories over into the target, `inline` ones into memory.
 
-    A file of the base needs no bytes to be moved: it gets another name (a hard link), or its store copies it. What
-    cannot be taken so is copied by tasks.
+    No task moves bytes if the file can get a second name (a hard link), or if the store copies it. Tasks copy all other
+    files.
     """
     units = [_Unit(place, file, place in inline) for place in places for file in _tables(plan, place)]
     taken = _kept_files(plan, units)
@@ -85,7 +85,7 @@ def take_bases(
     if rest:
         progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
         copied = tasks.run(partial(_copied, plan), rest, progress)
-        tell_of_refusals(progress, [each.file.refused for each in copied])
+        report_refused_copies(progress, [each.file.refused for each in copied])
         taken += copied
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
     for each in taken:
@@ -94,7 +94,7 @@ def take_bases(
 
 
 def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
-    """Take all files that the store can give another name, or copy itself."""
+    """Take over all files that the store can give a second name, or copy itself."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
     kept: list[_Taken] = []
     for first in range(0, len(units), _AT_ONCE):
@@ -105,7 +105,7 @@ def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
 
 
 def _kept(plan: Plan, unit: _Unit) -> _Taken | None:
-    """Take a file as its store can; None if it cannot."""
+    """Take a file over by a second name or the store's own copy; None if the store can do neither."""
     file, stored = unit.file, _stored(plan, unit)
     if unit.inline or file.pin is None:
         return None

@@ -34,7 +34,7 @@ def put_directory_file(
 
 
 def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
-    """Copy an existing file into a directory: the store does it if it can, else the task reads and writes it."""
+    """Copy an existing file into a directory: by the store if it can, else by reading and writing it in this task."""
     refused = ""
     if not inline and (span := _whole_file(plan, file)) is not None:
         uri = places_of(plan).stream(stored)

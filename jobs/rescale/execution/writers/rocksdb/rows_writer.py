@@ -19,7 +19,7 @@ from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
-from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_bases
+from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_over_base_files
 from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows_of_cells
@@ -42,7 +42,7 @@ from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.side_by_side import side_by_side
 
 _TABLE_OVERHEAD = 2048
-"""Approximate bytes of a small SST file besides its rows."""
+"""Approximate bytes of a small SST file in addition to its rows."""
 
 
 class RowsWork(NamedTuple):
@@ -129,7 +129,7 @@ class RowsWriter:
         for result in results:
             written[result.operator, result.stream].append(result)
         inline = self._inline(streams)
-        bases = take_bases(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
+        bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
         def finished(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number

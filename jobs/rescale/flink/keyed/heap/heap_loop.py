@@ -21,12 +21,12 @@ FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 _LENGTH_SIZE = 4
 _LONGEST_LENGTH = 4
 """Bytes behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
-_DELIMITER = 0x2C
+DELIMITER = 0x2C
 """`ListDelimitedSerializer`."""
 
 
 @compiled
-def _walked(
+def walked(
     code: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
@@ -106,7 +106,7 @@ def copy_entries(
     while count < len(starts) and (place[ENTRIES] or place[ITEMS]):
         record = filled + prefix
         if place[ITEMS]:
-            user_key, wrong = _walked(first, depth, data, at, numbers, hashes, flags)
+            user_key, wrong = walked(first, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and user_key >= len(data):
                 wrong = np.int64(machine.SHORT)
             if wrong != FINE:
@@ -115,7 +115,7 @@ def copy_entries(
             if data[user_key] > 1:
                 wrong = np.int64(machine.BAD_FLAG)
             elif not data[user_key]:
-                end, wrong = _walked(second, depth, data, end, numbers, hashes, flags)
+                end, wrong = walked(second, depth, data, end, numbers, hashes, flags)
             if wrong != FINE:
                 break
             if record + place[HELD] + end - at + _LENGTH_SIZE > len(out):
@@ -127,7 +127,7 @@ def copy_entries(
             at = end
             place[ITEMS] -= 1
         elif kind == ELEMENT:
-            end, wrong = _walked(first, depth, data, at, numbers, hashes, flags)
+            end, wrong = walked(first, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and record + end - at + _LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
             if wrong != FINE:
@@ -137,10 +137,10 @@ def copy_entries(
             at = end
             place[ENTRIES] -= 1
         else:
-            of_key, wrong = _walked(namespace, depth, data, at, numbers, hashes, flags)
+            of_key, wrong = walked(namespace, depth, data, at, numbers, hashes, flags)
             if wrong != FINE:
                 break
-            value, wrong = _walked(key, depth, data, of_key, numbers, hashes, flags)
+            value, wrong = walked(key, depth, data, of_key, numbers, hashes, flags)
             if wrong != FINE:
                 break
             size = value - at + 2 * _LONGEST_LENGTH
@@ -174,13 +174,13 @@ def copy_entries(
             end = value if kind == VALUE else value + 4
             for i in range(1 if kind == VALUE else items):
                 begin = end
-                end, wrong = _walked(first, depth, data, begin, numbers, hashes, flags)
+                end, wrong = walked(first, depth, data, begin, numbers, hashes, flags)
                 if wrong == FINE and behind + 1 + end - begin > len(out):
                     wrong = np.int64(NO_ROOM)
                 if wrong != FINE:
                     break
                 if i:
-                    out[behind] = _DELIMITER
+                    out[behind] = DELIMITER
                     behind += 1
                 behind = copy_bytes(data, begin, end, out, behind)
             if wrong != FINE:

@@ -32,7 +32,7 @@ from rescale.flink.serializers.type_tree import (
     TypeTree,
     Union,
 )
-from rescale.text.errors import UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _JAVA = "org.apache.flink.api.java.typeutils.runtime."
@@ -58,8 +58,14 @@ def _numbers(kind: str, size: int) -> Serializer:
 
 def _nullable(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     (tree,) = trees_of(1, snapshot, tree_of)
-    (padding,) = snapshot.values("padding")
-    return Nullable(tree, int(padding))
+    padding = int(*snapshot.values("padding"))
+    if padding < 0:
+        raise SnapshotError(
+            "a serializer snapshot has a negative number of bytes for null: NullableSerializer",
+            expected="0 or more",
+            found=padding,
+        )
+    return Nullable(tree, padding)
 
 
 def _row(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
@@ -102,6 +108,7 @@ def _by_content(field: TypeTree) -> TypeTree:
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 
+LONG = _base("Long", Fixed(8, FixedHash.LONG))
 LIST = composite_row(
     _BASE + "ListSerializerSnapshot",
     "List",
@@ -126,7 +133,7 @@ ROWS = (
     _base("Char", Fixed(2, FixedHash.CHARACTER)),
     _base("Int", Fixed(4, FixedHash.INTEGER)),
     _base("Float", Fixed(4, FixedHash.FLOAT)),
-    _base("Long", Fixed(8, FixedHash.LONG)),
+    LONG,
     _base("Double", Fixed(8, FixedHash.DOUBLE)),
     _base("String", Text()),
     _base("BigInt", Number(scaled=False)),

@@ -24,6 +24,10 @@ TTL_AWARE = Serializer(
     made_of(1, inner),
 )
 
+TTL = composite_row(
+    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, made_of_all(Sequence), shown=(1, None)
+)
+
 ROWS = (
     VOID_NAMESPACE,
     simple_row(nested_snapshot(_STATE + "JavaSerializer"), "Java object"),
@@ -34,9 +38,7 @@ ROWS = (
         made_of(1, lambda element: Repeat((element,))),
         versions=OLD_COMPOSITE,
     ),
-    composite_row(
-        _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, made_of_all(Sequence), shown=(1, None)
-    ),
+    TTL,
     composite_row(
         _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot",
         "TTL",

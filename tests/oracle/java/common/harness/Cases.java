@@ -49,6 +49,8 @@ public final class Cases {
             Map.entry("keyed", new Keyed()),
             Map.entry("typed", new Typed()));
 
+    private static final long PAUSE_MILLIS = 2_000;
+
     private final Cluster cluster;
     private final Map<String, List<String>> undisturbed = new HashMap<>();
 
@@ -83,7 +85,7 @@ public final class Cases {
     /**
      * Runs the first phase of `job`, or restores the snapshot `restored` instead, and takes snapshots of `kinds` one
      * after the other; answers with their places. The kind `wave` is none: it lets the feeds emit once more; `gate…`
-     * waits for a file of that name in `directory`. Nor is `details`: what the REST API tells of the job.
+     * waits for a file of that name in `directory`, `pause` for two seconds. Nor is `details`: what the REST API tells of the job.
      */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
@@ -101,6 +103,8 @@ public final class Cases {
                 if (kind.asText().equals("wave")) {
                     run.startWave();
                     cluster.awaitRunning(id, run, deadline);
+                } else if (kind.asText().equals("pause")) {
+                    Thread.sleep(PAUSE_MILLIS);
                 } else if (kind.asText().startsWith("gate")) {
                     Path gate = directory.resolve(kind.asText());
                     while (!Files.exists(gate)) {

@@ -26,6 +26,10 @@ public final class Line {
         return StateTtlConfig.newBuilder(Time.days(days)).build();
     }
 
+    public static StateTtlConfig shortTimeToLive(long millis) {
+        return StateTtlConfig.newBuilder(Time.milliseconds(millis)).build();
+    }
+
     public static org.apache.flink.streaming.api.windowing.time.Time duration(long millis) {
         return org.apache.flink.streaming.api.windowing.time.Time.milliseconds(millis);
     }

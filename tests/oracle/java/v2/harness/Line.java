@@ -26,6 +26,10 @@ public final class Line {
         return StateTtlConfig.newBuilder(Duration.ofDays(days)).build();
     }
 
+    public static StateTtlConfig shortTimeToLive(long millis) {
+        return StateTtlConfig.newBuilder(Duration.ofMillis(millis)).build();
+    }
+
     public static Duration duration(long millis) {
         return Duration.ofMillis(millis);
     }

@@ -30,7 +30,9 @@ import org.apache.flink.util.Collector;
  * State that comes and goes between snapshots: an event per user in the first phase and in each wave, which adds to a
  * sum, a list, a map and a list with a time to live, sets timers and takes others away; or clears all that the user has.
  * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many there
- * were before. The second phase is empty.
+ * were before. The second phase is empty. With `turn`, there are more states: one that ends with that wave and one that
+ * begins with it, a list and a map that are cleared and added to at once, a value with a long time to live, and a value
+ * and a list with a short one. What a short time to live leaves depends on the clock: it is not compared.
  */
 public final class Churn implements Scenario {
     private static final String NAME = "visits";
@@ -46,8 +48,23 @@ public final class Churn implements Scenario {
     private static final ListStateDescriptor<String> RECENT = new ListStateDescriptor<>("recent", Types.STRING);
     private static final List<StateDescriptor<?, ?>> STATES = List.of(SUM, HISTORY, AMOUNTS, RECENT);
 
+    private static final ValueStateDescriptor<String> EARLY = new ValueStateDescriptor<>("early", Types.STRING);
+    private static final ValueStateDescriptor<String> LATE = new ValueStateDescriptor<>("late", Types.STRING);
+    private static final ListStateDescriptor<String> LATEST = new ListStateDescriptor<>("latest", Types.STRING);
+    private static final MapStateDescriptor<String, Long> NOTES =
+            new MapStateDescriptor<>("notes", Types.STRING, Types.LONG);
+    private static final ValueStateDescriptor<String> SEEN = new ValueStateDescriptor<>("seen", Types.STRING);
+    private static final ValueStateDescriptor<String> BRIEF = new ValueStateDescriptor<>("brief", Types.STRING);
+    private static final ListStateDescriptor<String> FLEETING = new ListStateDescriptor<>("fleeting", Types.STRING);
+    private static final List<StateDescriptor<?, ?>> MORE = List.of(EARLY, LATEST, NOTES, SEEN);
+
+    private static final long SHORT_MILLIS = 1_500;
+
     static {
         RECENT.enableTimeToLive(Line.timeToLive(DAYS));
+        SEEN.enableTimeToLive(Line.timeToLive(DAYS));
+        BRIEF.enableTimeToLive(Line.shortTimeToLive(SHORT_MILLIS));
+        FLEETING.enableTimeToLive(Line.shortTimeToLive(SHORT_MILLIS));
     }
 
     /** What a user does in a wave; the first phase is wave 0. */
@@ -62,6 +79,18 @@ public final class Churn implements Scenario {
 
         boolean forgetsLast() {
             return wave > 0 && amount % 2 == 0;
+        }
+
+        boolean isKeptBriefly() {
+            return amount % 4 == 0;
+        }
+
+        boolean clearsList() {
+            return amount % 3 == 0;
+        }
+
+        boolean clearsMap() {
+            return amount % 3 == 1;
         }
 
         String text() {
@@ -82,16 +111,31 @@ public final class Churn implements Scenario {
         long seed = job.parameter("seed", 1);
         long users = job.parameter("keys", Events.USERS);
         int lived = (int) job.parameter("lived", 0);
+        int turn = (int) job.parameter("turn", 0);
         Results.collect(
                 Feed.add(
                                 environment, job, run, "events", Events.TYPE,
                                 (phase, subtask, parallelism) -> events(seed, users, lived, phase, subtask, parallelism))
                         .keyBy(event -> Events.name(event.f0), Types.STRING)
                         .transform(
-                                NAME, Types.STRING, new ReportingOperator<>(run, NAME, new Visits(), STATES))
+                                NAME,
+                                Types.STRING,
+                                new ReportingOperator<>(run, NAME, new Visits(turn), listed(turn, lived)))
                         .uid(NAME)
                         .setParallelism(job.parallelism(NAME)),
                 job, run, NAME);
+    }
+
+    /** The states that a restored job lists. Listing makes a state, so one that is to appear later is left out. */
+    private static List<StateDescriptor<?, ?>> listed(int turn, int lived) {
+        List<StateDescriptor<?, ?>> listed = new ArrayList<>(STATES);
+        if (turn > 0) {
+            listed.addAll(MORE);
+        }
+        if (turn > 0 && (lived == 0 || lived >= turn)) {
+            listed.add(LATE);
+        }
+        return listed;
     }
 
     private static List<Feed.Timed<Tuple3<Long, Integer, Long>>> events(
@@ -107,7 +151,8 @@ public final class Churn implements Scenario {
     @Override
     public Expected expected(Job source) {
         Expected expected = new Expected();
-        STATES.forEach(state -> expected.state(NAME + "/" + state.getName()));
+        int turn = (int) source.parameter("turn", 0);
+        listed(turn, 0).forEach(state -> expected.state(NAME + "/" + state.getName()));
         long seed = source.parameter("seed", 1);
         for (long user = 0; user < source.parameter("keys", Events.USERS); user++) {
             List<Visit> visits = new ArrayList<>();
@@ -120,8 +165,33 @@ public final class Churn implements Scenario {
                 }
             }
             expect(expected, visits);
+            if (turn > 0 && !visits.isEmpty()) {
+                expectMore(expected, visits, turn);
+            }
         }
         return expected;
+    }
+
+    /** What the further states hold of a user who has not left since the first of these visits. */
+    private static void expectMore(Expected expected, List<Visit> visits, int turn) {
+        List<String> latest = new ArrayList<>();
+        Map<String, Long> notes = new TreeMap<>();
+        for (Visit visit : visits) {
+            if (visit.clearsList()) {
+                latest.clear();
+            }
+            latest.add(visit.text());
+            if (visit.clearsMap()) {
+                notes.clear();
+            }
+            notes.put(visit.entry(visit.wave), visit.amount);
+        }
+        Visit last = visits.get(visits.size() - 1);
+        String user = Events.name(last.user);
+        expected.key(NAME + (last.wave < turn ? "/early" : "/late"), user, last.text());
+        expected.key(NAME + "/latest", user, latest.toString());
+        expected.key(NAME + "/notes", user, notes.toString());
+        expected.key(NAME + "/seen", user, last.text());
     }
 
     /** What is left of a user who has not left since the first of these visits. */
@@ -159,6 +229,11 @@ public final class Churn implements Scenario {
 
     private static final class Visits extends KeyedProcessFunction<String, Tuple3<Long, Integer, Long>, String> {
         private static final long serialVersionUID = 1L;
+        private final int turn;
+
+        private Visits(int turn) {
+            this.turn = turn;
+        }
 
         @Override
         public void processElement(Tuple3<Long, Integer, Long> event, Context context, Collector<String> out)
@@ -179,6 +254,43 @@ public final class Churn implements Scenario {
                 getRuntimeContext().getMapState(AMOUNTS).remove(visit.entry(visit.wave - 1));
                 context.timerService().deleteEventTimeTimer(visit.alarm(visit.wave - 1));
             }
+            if (turn > 0) {
+                addMore(visit);
+            }
+        }
+
+        private void addMore(Visit visit) throws Exception {
+            if (visit.wave < turn) {
+                getRuntimeContext().getState(EARLY).update(visit.text());
+            } else {
+                getRuntimeContext().getState(EARLY).clear();
+                getRuntimeContext().getState(LATE).update(visit.text());
+            }
+            if (visit.clearsList()) {
+                getRuntimeContext().getListState(LATEST).clear();
+            }
+            getRuntimeContext().getListState(LATEST).add(visit.text());
+            if (visit.clearsMap()) {
+                getRuntimeContext().getMapState(NOTES).clear();
+            }
+            getRuntimeContext().getMapState(NOTES).put(visit.entry(visit.wave), visit.amount);
+            getRuntimeContext().getState(SEEN).update(visit.text());
+            if (visit.isKeptBriefly()) {
+                getRuntimeContext().getState(BRIEF).update(visit.text());
+                getRuntimeContext().getListState(FLEETING).add(visit.text());
+            }
+        }
+
+        private void clearMore(Visit visit) throws Exception {
+            getRuntimeContext().getState(EARLY).clear();
+            if (visit.wave >= turn) {
+                getRuntimeContext().getState(LATE).clear();
+            }
+            getRuntimeContext().getListState(LATEST).clear();
+            getRuntimeContext().getMapState(NOTES).clear();
+            getRuntimeContext().getState(SEEN).clear();
+            getRuntimeContext().getState(BRIEF).clear();
+            getRuntimeContext().getListState(FLEETING).clear();
         }
 
         private void leave(Visit visit, Context context) throws Exception {
@@ -190,6 +302,9 @@ public final class Churn implements Scenario {
                 context.timerService().deleteEventTimeTimer(visit.alarm(wave));
             }
             context.timerService().deleteProcessingTimeTimer(FAR + visit.user);
+            if (turn > 0) {
+                clearMore(visit);
+            }
         }
     }
 }

@@ -1,0 +1,175 @@
+"""Time of `rescale run` on the state of a real job, by its parts, and the estimate beside it.
+
+    python benchmarks/real_job.py [--megabytes 264] [--value-size 100 1000] [--flink 2.3.0] [--rounds 3]
+                                  [--rescale .venv/bin/rescale ../other/.venv/bin/rescale] [--directory DIR]
+
+A job of a real session cluster keeps several states a key in RocksDB: a value, a map of three entries, a value with a
+time to live, and a timer of each kind. Random keys change all the time, and RocksDB writes several levels. A canonical
+savepoint and then an incremental checkpoint are taken, and the job is cancelled. Flink's processes stay, and share the
+machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. Every command of
+`--rescale`, as that of another checkout, takes its turn in each round. A first round, which compiles, does not count.
+
+Columns, in seconds, as medians:
+
+    plan       until the plan is printed: inspect, plan, and the insight into it
+    report     until the report of the plan is written, if that comes before the first bytes
+    start      until the first bytes are read: the process of the step, and its workers
+    read, write, validate   as the command says
+    between    between these parts
+    publish    from their end until `_metadata` lies in the target
+    after      until the command exits
+    all        until `_metadata` lies in the target: how long the job stands still for the command
+    CPU        of all processes of the command, which tells more than the time on a machine that is busy
+    estimate   what `rescale plan` says, and how far it is off from `all`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import product
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import psutil
+from tabulate import tabulate
+
+import tests_path  # noqa: F401
+from cut_over import RESCALE, SHAPES, TIMEOUT_SECONDS, Bulk, taken_savepoint
+from processes import cpu_seconds, usual_environment
+from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
+from rescale.flink_rest.client import SavepointFormat, StopMode
+from support.session_cluster import session_cluster, wait_until
+
+BYTES_BESIDE = 190
+"""Bytes that a key takes in a savepoint beside the bytes of its value."""
+
+LEVELS = {
+    "execution.checkpointing.interval": "1d",
+    "state.backend.rocksdb.writebuffer.size": "8mb",
+    "state.backend.rocksdb.compaction.level.target-file-size-base": "16mb",
+    "state.backend.rocksdb.compaction.level.max-size-level-base": "32mb",
+}
+"""Options of Flink: checkpoints only when they are asked for, and so little in a level that there are several."""
+
+STAGES = {"read": "read and check every record", "write": "write every record", "validate": "validate"}
+ENDED = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
+PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all", "CPU")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, nargs="+", default=[264.0], help="of the canonical savepoint, about")
+    parser.add_argument("--value-size", type=int, nargs="+", default=[100, 1000], help="bytes of the largest value")
+    parser.add_argument("--flink", default="2.3.0", help="the release of Flink")
+    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rescale", nargs="+", default=[RESCALE], help="the commands to compare")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    rows: list[Sequence[object]] = []
+    for megabytes, value_size in product(arguments.megabytes, arguments.value_size):
+        with ExitStack() as stack:
+            home = Path(stack.enter_context(TemporaryDirectory(dir=arguments.directory)))
+            cluster = stack.enter_context(session_cluster(arguments.flink, memory="2g"))
+            keys = int(megabytes * 1e6 / (value_size + BYTES_BESIDE))
+            bulk = Bulk(cluster, str(home), (str(keys), str(value_size), "1000", "more"), SHAPES, options=LEVELS)
+            sources = snapshots(bulk, keys)
+            for row in measured(home, sources, arguments.rescale, arguments.rounds):
+                rows.append((value_size, *row))
+                print(*rows[-1], file=sys.stderr)
+    print(tabulate(rows, ("value", "source", "MB", "command", *PARTS, "estimate", "off"), floatfmt=".1f"))
+
+
+def snapshots(bulk: Bulk, keys: int) -> dict[str, str]:
+    """Run the job until its state is there; return a savepoint, and the last checkpoint of the job, which has ended."""
+    bulk.begin()
+    wait_until(lambda: bulk.changed() > 1.05 * keys, "the state to be there", TIMEOUT_SECONDS)
+    savepoint = taken_savepoint(bulk, StopMode.RUN_ON, SavepointFormat.CANONICAL)
+    with bulk.cluster.open() as flink:
+        take_checkpoint(flink, bulk.job_id)
+        cancel(flink, bulk.job_id)
+    return {"savepoint": savepoint, "checkpoint": newest_checkpoint(f"{bulk.home}/checkpoints/{bulk.job_id}")}
+
+
+def measured(home: Path, sources: dict[str, str], commands: Sequence[str], rounds: int) -> Iterator[tuple[object, ...]]:
+    (_, (parallelism, maximum)) = SHAPES
+    target, runs_of = home / "target", dict[tuple[str, str], list[dict[str, float]]]()
+    estimates = {}
+    for number, (name, source), command in product(range(rounds + 1), sources.items(), commands):
+        options = ["--target", str(target), "--parallelism", str(parallelism), "--max-parallelism", str(maximum)]
+        if not number:
+            answer = subprocess.check_output([command, "plan", source, *options, "--output", "json"])
+            plan = json.loads(answer)
+            estimates[name, command] = plan["bytes_moved"], plan["insight"]["durations"]["run"]
+        parts = parts_of_a_run([command, "run", source, *options], target)
+        if number:
+            runs_of.setdefault((name, command), []).append(parts)
+        for left in (target, target.with_name("target.rescale")):
+            shutil.rmtree(left, ignore_errors=True)
+    for (name, command), runs in runs_of.items():
+        size, estimate = estimates[name, command]
+        medians = [median(run[part] for run in runs) for part in PARTS]
+        yield (
+            name,
+            f"{size / 1e6:.0f}",
+            command,
+            *medians,
+            estimate,
+            f"{estimate / medians[PARTS.index('all')] - 1:+.0%}",
+        )
+
+
+def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
+    """Run a command to its end; return the seconds of its parts."""
+    begun, cpu = time.time(), cpu_beside_flink()
+    at: dict[str, float] = {}
+    spent = dict.fromkeys(STAGES, 0.0)
+    log = []
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=usual_environment()
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            now = time.time() - begun
+            log.append(line)
+            if line.startswith(("plan ", "report: ")):
+                at.setdefault(line[:4], now)
+            elif match := ENDED.match(line):
+                (stage,) = [stage for stage, says in STAGES.items() if match["stage"].startswith(says)] or ["write"]
+                spent[stage] += float(match["seconds"])
+                at.setdefault("first", now - float(match["seconds"]))
+                at["last"] = now
+    ended = time.time() - begun
+    if process.returncode:
+        sys.exit("".join(log))
+    published = (target / "_metadata").stat().st_mtime - begun
+    reported = min(at["repo"], at["first"])
+    return {
+        "plan": at["plan"],
+        "report": reported - at["plan"] if reported == at["repo"] else 0.0,
+        "start": at["first"] - (reported if reported == at["repo"] else at["plan"]),
+        **spent,
+        "between": at["last"] - at["first"] - sum(spent.values()),
+        "publish": published - at["last"],
+        "after": ended - published,
+        "all": published,
+        "CPU": cpu_beside_flink() - cpu,
+    }
+
+
+def cpu_beside_flink() -> float:
+    """Return the CPU seconds of this process and its descendants, without Flink's."""
+    flink = (child for child in psutil.Process().children() if child.name() == "java")
+    return cpu_seconds() - sum(sum(jvm.cpu_times()[:2]) for jvm in flink)
+
+
+if __name__ == "__main__":
+    main()

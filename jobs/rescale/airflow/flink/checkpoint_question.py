@@ -1,0 +1,45 @@
+"""Question to Flink for a checkpoint that it was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.flink_rest.responses import is_place
+from rescale.storage.locations import normalise
+from rescale.text.errors import RequestError, StoreError
+
+
+class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
+    """Question for the checkpoint that a trigger id began."""
+
+    flink: str
+    job_id: str
+    trigger_id: str
+
+    @property
+    def waits_for(self) -> str:
+        return f"the checkpoint of job {self.job_id}"
+
+    def ask(self) -> dict[str, Any] | None:
+        with open_flink(self.flink) as flink:
+            checkpoint = flink.triggered_checkpoint(self.job_id, self.trigger_id)
+            if checkpoint is None:
+                raise StoreError("Flink no longer knows the checkpoint that it was making", path=flink.address)
+            if checkpoint.failure is not None:
+                raise StoreError("Flink could not make the checkpoint", path=flink.address, found=checkpoint.failure)
+            if not checkpoint.ended or checkpoint.number is None:
+                return None
+            details = flink.checkpoint_details(self.job_id, checkpoint.number)
+            if details is None or details.status != "COMPLETED":  # what Flink tells is older than the end
+                return None
+            if details.external_path is None or not is_place(details.external_path):
+                raise RequestError(
+                    "the checkpoint is complete, but it has no directory that Rescale could read",
+                    path=flink.address,
+                    found=f"checkpoint {checkpoint.number}",
+                    advice="let the job store its checkpoints in a directory (execution.checkpointing.dir)",
+                )
+            return {"checkpoint": normalise(details.external_path), "id": checkpoint.number, "job": self.job_id}

@@ -1,0 +1,237 @@
+"""Checks of a request against the job's latest checkpoint, while the job still runs.
+
+The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
+savepoint, and may be of another kind. So this refuses only what would be refused for every later snapshot of the job:
+wrong operator names, shapes, key hashes. All other findings are warnings in the log, and the plan decides.
+
+Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
+name the hash, or run again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rescale.airflow.forms.form import title
+from rescale.airflow.job.job_shape import changes_shape_only
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+from rescale.airflow.task_log import log_text
+from rescale.flink.metadata.handles import ChangelogHandle
+from rescale.flink_rest.running_job import Job
+from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
+from rescale.planning.request.finished_operators import refuse_finished
+from rescale.planning.request.operator_shapes import Shape, by_operator
+from rescale.planning.request.request import Request
+from rescale.planning.request.resolution import Resolved, resolve_request
+from rescale.planning.request.surgery import matching_states, resolve_surgery
+from rescale.planning.request.surgery_request import SurgeryRequest
+from rescale.planning.warnings.chains import generated_id_warnings
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError, RescaleError, UnsupportedError
+
+log = logging.getLogger(__name__)
+
+
+def check_against_checkpoint(
+    job: Job,
+    request: Request,
+    latest: Snapshot | UnreadableCheckpoint,
+    *,
+    is_approved: bool = True,
+    refuse_more: Callable[[Resolved], None] = lambda _: None,
+) -> bool:
+    """Return whether the checkpoint shows that every operator already has the requested shape.
+
+    `is_approved` tells whether the form or the settings ask for an approval. `refuse_more` makes further checks of the
+    resolved request, unless every operator has the requested shape. Raises the error with which the plan would
+    refuse the request after the job was stopped, or would wait for an approval that nobody expects.
+    """
+    if isinstance(latest, UnreadableCheckpoint):
+        _defer_to_plan(latest.why, latest.place)
+        return False
+    if not _matches(job, latest):
+        _defer_to_plan("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
+        return False
+    try:
+        surgery = checkable_surgery(latest.operators, request.surgery)
+        resolved = resolve_request(latest, replace(request, surgery=surgery))
+        if surgery.state_drops == request.surgery.state_drops:  # otherwise an operator may have no keys left
+            _refuse_finished(job, resolved)
+            _refuse_key_hashes(resolved)
+        if not is_approved:
+            _refuse_mixed_maxima(resolved)
+    except (RequestError, UnsupportedError) as error:
+        raise _while_job_runs(error, latest) from None
+    except RescaleError as error:
+        _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
+        return False
+    for warning in generated_id_warnings(resolved.snapshot, resolved.shapes):
+        log_text(f"warning: {warning}")
+    if surgery == request.surgery or not _warns_of_surgery(latest, request):
+        log.info("the request can be carried out, as far as the job's latest checkpoint shows: %s", latest.directory)
+    if _has_shape(resolved, request):
+        return True
+    refuse_more(resolved)
+    return False
+
+
+def _defer_to_plan(why: str, place: str | None) -> None:
+    where = f" ({place})" if place is not None else ""
+    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, where)
+
+
+def _matches(job: Job, checkpoint: Snapshot) -> bool:
+    """Return whether the first operator of every chain is in the checkpoint, with its current shape."""
+    entries = {operator.entry.operator_id: operator.entry for operator in checkpoint.operators}
+    return all(
+        (entry := entries.get(vertex.operator_id)) is not None
+        and (entry.parallelism, entry.max_parallelism) == (vertex.parallelism, vertex.max_parallelism)
+        for vertex in job.vertices
+    )
+
+
+def _refuse_finished(job: Job, resolved: Resolved) -> None:
+    """Raise the plan's error for operators of which only some subtasks have finished, unless all may have by now.
+
+    Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
+    vertex is, and none has finished completely.
+    """
+    vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
+    in_part = any(vertices.values()) and not any(vertex.finished for vertex in job.vertices)
+    for operator in resolved.snapshot.operators:
+        still_in_part = operator.partially_finished and vertices.get(operator.entry.operator_id, in_part)
+        shape, entry = resolved.shapes[operator.entry.operator_id], operator.entry
+        if still_in_part and (
+            shape.parallelism != entry.parallelism
+            or (operator.keyed_headers and shape.max_parallelism != entry.max_parallelism)
+        ):
+            refuse_finished(resolved.snapshot.operators, resolved.shapes, resolved.request)
+
+
+def _refuse_key_hashes(resolved: Resolved) -> None:
+    """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
+    old = {operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators}
+    changed = {
+        id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old[id_]
+    }
+    if not changed:
+        return
+    from rescale.airflow.job.sampled_keys import refuse_unknown_key_hash  # imports numpy, which few requests need
+    from rescale.planning.request.key_hashes import choose_key_hashes
+
+    for operator in resolved.snapshot.operators:
+        if is_logged(operator):  # the changes in a log may not show how keys are written
+            changed.pop(operator.entry.operator_id, None)
+    choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
+
+
+def _refuse_mixed_maxima(resolved: Resolved) -> None:
+    """Raise `RequestError` for a plan that somebody has to approve, before the job is stopped."""
+    changes = (
+        (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
+        for operator in resolved.snapshot.operators
+    )
+    if mixed := mixed_maxima(changes):
+        raise RequestError(
+            "the run would give operators different max parallelisms without an approval",
+            expected=f'"{title("require_approval")}"',
+            found=mixed_maxima_sentence(mixed),
+            advice=f'give all operators the same one, or switch "{title("require_approval")}" on',
+        )
+
+
+def _while_job_runs(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
+    """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
+    return error.recast(
+        type(error),
+        f"{error.what} (according to the job's latest checkpoint; the job was not stopped)",
+        path=checkpoint.metadata_uri,
+        offset=None,
+        advice=_for_checkpoint(error.advice),
+    )
+
+
+def _for_checkpoint(advice: str | None) -> str | None:
+    """Return the advice with "Plan only" instead of the task that inspects the source, which has not run yet."""
+    if not isinstance(advice, Advice):
+        return advice
+    plan_only = 'a run of "Plan only" with this checkpoint'
+    inspect = command("inspect")
+    return Advice(*(plan_only if part == inspect else part for part in advice.parts))
+
+
+def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
+    """Log a warning and return True if the request names state that only the savepoint may have."""
+    try:
+        resolve_surgery(checkpoint, request.surgery)
+    except RescaleError as error:
+        detail = "" if error.found is None else f" ({error.found})"
+        operator = "" if error.operator is None else f"{error.operator}: "
+        log_text(
+            f"warning: {operator}{error.what}{detail}, according to the latest checkpoint {checkpoint.directory}; "
+            "the plan will refuse the savepoint unless that has changed by then"
+        )
+        return True
+    return False
+
+
+def _has_shape(resolved: Resolved, request: Request) -> bool:
+    """Return whether the request is for a shape only, and every operator has that shape already."""
+    entries = (operator.entry for operator in resolved.snapshot.operators)
+    has = all(
+        resolved.shapes[entry.operator_id] == Shape(entry.parallelism, entry.max_parallelism) for entry in entries
+    )
+    return has and changes_shape_only(request)
+
+
+def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
+    """Return the surgery without Kafka partitions, and without states of operators that may register more states.
+
+    These cannot be checked with a checkpoint: before the savepoint, the job may discover Kafka partitions, and
+    operators may register further states. A canonical savepoint also lists timers and unchanged states of a changelog,
+    which a checkpoint holds as raw keyed state or not at all. All operators are the same in both.
+
+    `operators` are those of the checkpoint. Raises `RequestError` for an operator that is not among them.
+    """
+    by_operator(operators, surgery.kafka.sources)
+    for name in {row.operator for row in surgery.kafka.offsets}:
+        by_operator(operators, {name: True})
+    by_id = {operator.entry.operator_id: operator for operator in operators}
+    state_drops = tuple(
+        drop
+        for drop in surgery.state_drops
+        if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
+    )
+    renames = surgery.kafka.with_renames(surgery.renames)
+    ages = {
+        state: age
+        for state, age in surgery.ages.items()
+        if all(_is_settled(operator) for operator, _ in matching_states(by_id, state))
+    }
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
+
+
+def is_logged(operator: Operator) -> bool:
+    """Return whether the operator's keyed state is in a changelog, with or without changes."""
+    states = [subtask.state for subtask in operator.entry.subtasks if subtask.state is not None]
+    return any(isinstance(state.managed_keyed, ChangelogHandle) for state in states)
+
+
+def _is_settled(operator: Operator) -> bool:
+    """Return whether all subtasks of the operator list the same, visible states, so that none was registered late.
+
+    An operator without keyed state may not have registered it yet: Flink writes no handle then.
+    """
+    keyed = [stream.parsed for stream in operator.managed_keyed]
+    elements = [stream.parsed for stream in operator.operator]
+    if operator.raw_keyed or operator.other_keyed or is_logged(operator) or None in keyed or None in elements:
+        return False
+    keyed_names = [frozenset(state.name for state in header.states) for header in keyed if header is not None]
+    element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
+    subtasks = operator.entry.parallelism
+    return bool(keyed_names) and all(
+        len(set(names)) == 1 and len(names) == subtasks for names in (keyed_names, element_names) if names
+    )

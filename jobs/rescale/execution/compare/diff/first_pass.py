@@ -1,0 +1,150 @@
+"""The first pass over two snapshots: reads all state once and digests it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rescale.execution.compare.diff.differences import BothFiles, Side
+from rescale.execution.compare.diff.items import DigestedItem, DigestedItems
+from rescale.execution.compare.diff.pairs import OperatorPair
+from rescale.execution.compare.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.compare.source_digests import add_digests
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.sources.record_sources import sources_of
+from rescale.execution.sources.spans import extent_runs, group_runs
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import has_compressed_elements
+from rescale.flink.slot import OPERATOR_SLOTS, Slot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator
+
+StateDigests = dict[str, StateDigest]
+
+
+class StatePart(NamedTuple):
+    """State of one operator that is compared on its own: a named operator state, or all key groups of a slot.
+
+    Key groups have an empty `state` and no `mode`. `pair` is the number of the `OperatorPair`.
+    """
+
+    pair: int
+    slot: Slot
+    state: str
+    mode: DistributionMode | None
+
+
+class _UnitPlace(NamedTuple):
+    """The part that a unit's extents belong to, and the `DigestedItem.number` of each extent."""
+
+    part: StatePart
+    subtask: int
+    numbers: tuple[int, ...]
+
+
+@dataclass
+class FirstPass:
+    """Result of the first pass.
+
+    For keyed records, by number of the operator pair: digests of each side, and the units that were read. For
+    everything else: the digested items of each `StatePart`.
+    """
+
+    records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
+    record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
+    items: dict[StatePart, DigestedItems] = field(default_factory=dict)
+
+
+def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
+    """Read all state of the paired operators on both sides and digest it."""
+    look = FirstPass()
+    places: list[_UnitPlace] = []
+    record_units: list[tuple[int, RecordUnit]] = []
+    extent_units: list[ExtentUnit] = []
+    for i, pair in enumerate(pairs):
+        by_record = pair.by_record
+        for side, operator in zip(Side, pair.sides, strict=True):
+            if operator is None:
+                continue
+            if by_record:
+                look.record_units[i] += _record_units(pair, side, operator)
+            for part in _element_parts(i, operator):
+                look.items.setdefault(part, DigestedItems([], []))
+            for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
+                places.append(place)
+                extent_units.append(unit._replace(number=len(extent_units)))
+        record_units += ((i, unit) for unit in look.record_units[i])
+    units: list[ExtentUnit | RecordUnit] = [*extent_units]
+    units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
+    progress = Progress("compare", sum(unit.size for unit in units), ByteAction.READ_ON_BOTH_SIDES)
+    for unit_digests in tasks.run(Digester(files), [(unit.size, unit) for unit in units], progress):
+        if isinstance(unit_digests, ExtentDigests):
+            place, extent_unit = places[unit_digests.unit], extent_units[unit_digests.unit]
+            items = zip(unit_digests.digests, place.numbers, extent_unit.extents, strict=True)
+            side_items = look.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
+            side_items += (DigestedItem(digest, place.subtask, number, extent) for digest, number, extent in items)
+        else:
+            pair_number, record_unit = record_units[unit_digests.unit]
+            add_digests(look.records[pair_number][record_unit.side], unit_digests.states)
+    for part_items in look.items.values():
+        for items_of_side in part_items:
+            items_of_side.sort(key=lambda item: (item.subtask, item.number))
+    return look
+
+
+def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
+    """Yield a part for each list, union and broadcast state of an operator, even if the state is empty."""
+    for slot in OPERATOR_SLOTS:
+        for stream in operator.elements_in(slot):
+            for state in stream.states:
+                yield StatePart(i, slot, state.name, state.mode)
+
+
+def _extent_units(
+    i: int, pair: OperatorPair, side: Side, operator: Operator, *, heap: bool
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+    if heap:
+        for stream in pair.keyed(operator):
+            yield from _group_units(StatePart(i, Slot.KEYED, "", None), pair.label, side, stream)
+    for stream in pair.raw_keyed(operator):
+        yield from _group_units(StatePart(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
+    for slot in OPERATOR_SLOTS:
+        for element_stream in operator.elements_in(slot):
+            yield from _element_units(i, pair.label, side, slot, element_stream)
+
+
+def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
+    for holder in pair.record_holders(operator):
+        for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
+            yield RecordUnit(0, side, pair.label, source)
+
+
+def _group_units(
+    part: StatePart, label: str, side: Side, stream: KeyedStream
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+    """Yield units of whole key groups; a heap stream's key groups without entries are skipped."""
+    for run in group_runs(stream.filled_groups):
+        numbers, extents = zip(*run, strict=True)
+        yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
+
+
+def _element_units(
+    i: int, label: str, side: Side, slot: Slot, stream: ElementStream
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+    deflated = is_deflated(stream)
+    for state in stream.states:
+        part, begin = StatePart(i, slot, state.name, state.mode), 0
+        for run in extent_runs(state.elements):
+            numbers = tuple(range(begin, begin + len(run)))
+            begin += len(run)
+            unit = ExtentUnit(0, side, label, state.name, tuple(run), deflated)
+            yield _UnitPlace(part, stream.subtask, numbers), unit
+
+
+def is_deflated(stream: ElementStream) -> bool:
+    """Whether each element is compressed; raw operator state, which has no header, never is."""
+    return bool(stream.header) and has_compressed_elements(stream.header)

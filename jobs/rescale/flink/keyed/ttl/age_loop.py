@@ -1,0 +1,119 @@
+"""Compiled loops over the times of last access in batches of records; import this module late (see `compiled`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Flags, Longs
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.heap.heap_entries import EntryKind
+from rescale.flink.keyed.heap.heap_loop import DELIMITER, FINE, walked
+from rescale.flink.keys import machine
+
+_VALUE, _MAP = int(EntryKind.VALUE), int(EntryKind.MAP)
+_TIME_SIZE, _LENGTH_SIZE = 8, 4
+
+
+@compiled
+def _time(data: Bytes, at: Long) -> Long:
+    time = np.int64(0)
+    for i in range(_TIME_SIZE):
+        time = time << 8 | np.int64(data[at + i])
+    return time
+
+
+@compiled
+def mark_young(
+    data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, untils: Longs, keep: Flags
+) -> Long:
+    """Unmark values, and values of maps, that were last accessed at or before the time in `untils` for their state.
+
+    `kinds` has the `EntryKind` of each state, and another number for a state whose records are not looked at. Returns
+    the index of a value that is too short to have a time; -1 if there is none.
+    """
+    for i in range(len(states)):
+        kind = kinds[states[i]]
+        if kind != _VALUE and kind != _MAP:
+            continue
+        at = limits[i] + _LENGTH_SIZE
+        if kind == _MAP:
+            if at < ends[i] and data[at] == 1:
+                continue  # a null has no time, and does not expire
+            at += 1
+        if at + _TIME_SIZE > ends[i]:
+            return i
+        if _time(data, at) <= untils[states[i]]:
+            keep[i] = False
+    return np.int64(-1)
+
+
+@compiled
+def shorten_lists(
+    data: Bytes, limits: Longs, ends: Longs, chosen: Longs, code: Longs, depth: int, until: Long, keep: Flags
+) -> tuple[Long, Long]:
+    """Remove the old elements of the lists with the indices `chosen`, in place, and unmark lists without any other.
+
+    `code` walks an element behind its time. Sets the lengths of the lists in `data`, and their `ends`. Returns (index
+    of a list that cannot be read, error code), and the code `FINE` if there is none.
+    """
+    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    for i in chosen:
+        begin, end = limits[i] + _LENGTH_SIZE, ends[i]
+        at, filled = begin, begin
+        while at < end:
+            if at + _TIME_SIZE > end:
+                return i, np.int64(machine.SHORT)
+            behind, wrong = walked(code, depth, data[:end], at + _TIME_SIZE, numbers, hashes, flags)
+            if wrong != FINE:
+                return i, wrong
+            if behind < end and (data[behind] != DELIMITER or behind + 1 == end):
+                return i, np.int64(machine.BAD_FLAG)
+            if _time(data, at) > until:
+                if filled > begin:
+                    data[filled] = DELIMITER
+                    filled += 1
+                filled = copy_bytes(data, at, behind, data, filled)
+            at = behind + 1
+        if filled == begin and begin < end:
+            keep[i] = False
+        elif filled < end:
+            size, limit = filled - begin, limits[i]
+            data[limit], data[limit + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF
+            data[limit + 2], data[limit + 3] = size >> 8 & 0xFF, size & 0xFF
+            ends[i] = filled
+    return np.int64(-1), np.int64(FINE)
+
+
+@compiled
+def find_elements(
+    data: Bytes,
+    limits: Longs,
+    ends: Longs,
+    chosen: Longs,
+    code: Longs,
+    depth: int,
+    owners: Longs,
+    begins: Longs,
+    behinds: Longs,
+) -> tuple[Long, Long, Long]:
+    """Find the elements of the lists with the indices `chosen`; fill the last three arrays, which are long enough.
+
+    They get the index of an element's list, where it begins, with its time, and where it ends. Returns (number of
+    elements, index of a list that cannot be read, error code), and the code `FINE` if there is none.
+    """
+    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    count = np.int64(0)
+    for i in chosen:
+        at, end = limits[i] + _LENGTH_SIZE, ends[i]
+        while at < end:
+            if at + _TIME_SIZE > end:
+                return count, i, np.int64(machine.SHORT)
+            behind, wrong = walked(code, depth, data[:end], at + _TIME_SIZE, numbers, hashes, flags)
+            if wrong != FINE:
+                return count, i, wrong
+            if behind < end and (data[behind] != DELIMITER or behind + 1 == end):
+                return count, i, np.int64(machine.BAD_FLAG)
+            owners[count], begins[count], behinds[count] = i, at, behind
+            count += 1
+            at = behind + 1
+    return count, np.int64(-1), np.int64(FINE)

@@ -1,0 +1,105 @@
+"""Times of last access in keyed state with a time to live (TTL), and the rules by which old values are left out.
+
+A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
+element of a list has a time of its own, and each value of a map, behind its flag for null; a null has no time. For
+Flink, a value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is some moment minus the
+TTL, exactly the values with `lastAccess <= until` have expired at that moment.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.rows.core import LONG
+from rescale.flink.serializers.rows.streaming import TTL, TTL_AWARE
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+
+Cutoffs = tuple[tuple[str, int], ...]
+"""(name of a state, time of last access in ms since 1970): older values, and those of that very time, are left out."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def milliseconds(instant: datetime) -> int:
+    """Return the last whole millisecond since 1970 at an instant, as Java's clock counts them."""
+    return (instant - _EPOCH) // timedelta(milliseconds=1)
+
+
+def instant_of(time: int) -> str:
+    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`; a number if no calendar has it."""
+    try:
+        instant = _EPOCH + timedelta(milliseconds=time)
+    except OverflowError:
+        return f"{time} ms since 1970"
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class AgeRule(NamedTuple):
+    """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
+
+    `element` is the type of a list's elements behind their time; None for other kinds, whose values have lengths.
+    """
+
+    state_id: int
+    name: str
+    kind: EntryKind
+    until: int
+    element: TypeTree | None
+
+
+def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
+    """Return the kind of the state's values, and the serializer behind the time; None if the state has no TTL.
+
+    Raises `UnsupportedError` for a list or a map with another serializer than Flink's.
+    """
+    value = state.serializer(SerializerKey.VALUE)
+    if state.kind is not StateKind.KEY_VALUE or value is None:
+        return None
+    kind, parts = content_of(state, value)
+    content = parts[-1]
+    while content.class_name == TTL_AWARE.snapshot and len(content.nested) == 1:
+        (content,) = content.nested
+    if content.class_name != TTL.snapshot or [inner.class_name for inner in content.nested[:-1]] != [LONG.snapshot]:
+        return None
+    return kind, content.nested[-1]
+
+
+def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
+    """Return the rules for the states of a header that have a cutoff.
+
+    Raises `UnsupportedError`, which names the state, if the elements of a list cannot be delimited.
+    """
+    times = dict(cutoffs)
+    rules = []
+    for state_id, state in enumerate(header.states):
+        if state.name in times:
+            try:
+                rules.append(_rule(state_id, state, times[state.name]))
+            except RescaleError as error:
+                raise error.located(state=state.name) from None
+    return tuple(rules)
+
+
+def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
+    timed = timed_content(state)
+    if timed is None:
+        raise SnapshotError("the state has no time to live, so its values have no time of last access")
+    kind, content = timed
+    element = compile_program(content).tree if kind is EntryKind.LIST else None
+    return AgeRule(state_id, state.name, kind, until, element)
+
+
+def unreadable_time(name: str, wrong: int) -> SnapshotError | UnsupportedError:
+    """Return the error for a value of the state `name` in which no time is found; `wrong` is a code of `age_loop`."""
+    if wrong == SUBCLASS:
+        return UnsupportedError(f"an element of a list cannot be delimited: it contains {WRONG[wrong]}", state=name)
+    return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)

@@ -1,0 +1,148 @@
+"""Records without old values, and the number of old ones: the slow twin of `YoungRecords`.
+
+A comparison reads its source through it, so that a move and its proof share no more than the end of an element. A value
+is left out only after its own time of last access was read, and it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Flags, Longs
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.records import Records, framed_size
+from rescale.flink.keyed.heap.heap_entries import EntryKind
+from rescale.flink.keyed.ttl.last_access import AgeRule, unreadable_time
+
+_TIME_SIZE, _LENGTH_SIZE = 8, 4
+
+
+class LeftOut(NamedTuple):
+    """Numbers of whole rows and of list elements that were left out of a state; elements of whole rows count, too."""
+
+    rows: int = 0
+    elements: int = 0
+
+    def plus(self, other: LeftOut) -> LeftOut:
+        return LeftOut(self.rows + other.rows, self.elements + other.elements)
+
+
+class OldRecords:
+    """Removes old values from the batches of a source with this max parallelism, by rules for some of its states.
+
+    `left_out` counts them by state, and `bytes` are the bytes that the framed records have lost.
+    """
+
+    def __init__(self, rules: Sequence[AgeRule], max_parallelism: int) -> None:
+        self._rules = rules
+        self._max_parallelism = max_parallelism
+        self._prefix = prefix_size(max_parallelism)
+        self.left_out = {rule.name: LeftOut() for rule in rules}
+        self.bytes = 0
+
+    def without(self, records: Records) -> Records:
+        """Return the records that stay, lists without their old elements; errors are those of `YoungRecords.of`."""
+        young, keep = records, np.ones(len(records), np.bool_)
+        for rule in self._rules:
+            chosen = np.flatnonzero(records.states == rule.state_id)
+            if not len(chosen):
+                continue
+            if rule.kind is EntryKind.LIST:
+                young, elements = self._shortened(young, rule, chosen, keep)
+            else:
+                keep[chosen], elements = _are_young(records, rule, chosen), 0
+            rows = int(np.count_nonzero(~keep[chosen]))
+            self.left_out[rule.name] = self.left_out[rule.name].plus(LeftOut(rows, elements))
+        young = young.only(keep)
+        self.bytes += framed_size(records, self._max_parallelism) - framed_size(young, self._max_parallelism)
+        return young
+
+    def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> tuple[Records, int]:
+        """Return the records with shorter lists, and the number of old elements; unmark lists that have no others."""
+        owners, begins, behinds = _elements(records, rule, chosen)
+        young = _times(records.data, begins) > rule.until
+        old = len(young) - int(np.count_nonzero(young))
+        if not old:
+            return records, 0
+        losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
+        losing[owners[~young]], staying[owners[young]] = True, True
+        keep[losing & ~staying] = False
+        changed = np.flatnonzero(losing & staying)
+        if not len(changed):
+            return records, old
+        of_changed = young & losing[owners]
+        owners, begins, behinds = _runs(owners, begins, behinds, of_changed)
+        is_last = np.append(owners[1:] != owners[:-1], True)
+        parts = np.concatenate([records.starts[changed] - self._prefix, begins])
+        sizes = np.concatenate(
+            [records.limits[changed] + _LENGTH_SIZE - parts[: len(changed)], behinds - begins + np.where(is_last, 0, 1)]
+        )
+        of_list = np.concatenate([changed, owners])
+        order = np.lexsort((parts, of_list))  # the key and the length of a list, and then its elements
+        runs = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
+        view = records.data.data
+        pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in runs]), np.uint8)
+        totals = np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
+        ends = len(records.data) + np.cumsum(totals)
+        columns = {name: getattr(records, name).copy() for name in ("starts", "limits", "ends")}
+        key = records.limits[changed] - records.starts[changed]
+        columns["starts"][changed] = ends - totals + self._prefix
+        columns["limits"][changed] = ends - totals + self._prefix + key
+        columns["ends"][changed] = ends
+        data = np.concatenate([records.data, pieces])
+        lengths = (ends - columns["limits"][changed] - _LENGTH_SIZE).astype(">u4").view(np.uint8)
+        data[columns["limits"][changed][:, None] + np.arange(_LENGTH_SIZE)] = lengths.reshape(-1, _LENGTH_SIZE)
+        return replace(records, data=data, **columns), old
+
+
+def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
+    """Return the list, the begin and the end of each run of staying elements that lie end to end."""
+    follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
+    goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
+    first, last = staying & ~follows, staying & ~goes_on
+    return owners[first], begins[first], behinds[last]
+
+
+def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
+    """Return whether the values with the indices `chosen` stay."""
+    places, ends = records.limits[chosen] + _LENGTH_SIZE, records.ends[chosen]
+    young = np.ones(len(chosen), np.bool_)
+    timed = np.arange(len(chosen))
+    if rule.kind is EntryKind.MAP:
+        if (places >= ends).any():
+            raise unreadable_time(rule.name, 0)
+        timed = np.flatnonzero(records.data[places] != 1)  # a null has no time
+        places = places + 1
+    if (places[timed] + _TIME_SIZE > ends[timed]).any():
+        raise unreadable_time(rule.name, 0)
+    young[timed] = _times(records.data, places[timed]) > rule.until
+    return young
+
+
+def _times(data: Bytes, places: Longs) -> Longs:
+    """Return the times of last access at these places."""
+    times: Longs = data[places[:, None] + np.arange(_TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
+    return times
+
+
+def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Longs, Longs]:
+    """Return the list, the begin and the end of each element of the chosen lists, in their order."""
+    from rescale.flink.keyed.ttl import age_loop
+    from rescale.flink.keys import machine
+    from rescale.flink.keys.lowering import lower
+
+    assert rule.element is not None
+    code, depth = lower(rule.element)
+    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (_TIME_SIZE + 1) + len(chosen)  # with a comma
+    owners, begins, behinds = (np.empty(room, np.int64) for _ in range(3))
+    with np.errstate(over="ignore"):  # matters where the loop is not compiled
+        count, _, wrong = age_loop.find_elements(
+            records.data, records.limits, records.ends, chosen, code, depth, owners, begins, behinds
+        )
+    if wrong != machine.FINE:
+        raise unreadable_time(rule.name, int(wrong))
+    return owners[:count], begins[:count], behinds[:count]

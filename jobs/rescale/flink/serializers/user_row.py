@@ -1,0 +1,87 @@
+"""Checks of a row that a user registers: its faults become errors that name the distribution and the class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from rescale.flink.serializers.serializer import Serializer, TreeOf
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.snapshot_body import Body
+from rescale.flink.serializers.type_tree import TypeTree, parts
+from rescale.text.errors import RequestError, RescaleError
+
+
+def checked_row(row: Serializer, distribution: str) -> Serializer:
+    """Return a row whose functions raise `RequestError` for their own faults, and errors about bytes as they are.
+
+    Raises `RequestError` if the row itself is malformed.
+    """
+    with _faults_of(row, distribution, "is malformed"):
+        _check_fields(row)
+    values = row.values if not callable(row.values) else _checked_values(row, row.values, distribution)
+    return replace(row, layout=_checked_layout(row, distribution), values=values)
+
+
+def _check_fields(row: Serializer) -> None:
+    for name, is_right, kind in (
+        ("name", isinstance(row.name, str), "text"),
+        ("versions", _are_versions(row.versions) and len(row.versions) > 0, "releases by version, such as {1: '1.0'}"),
+        ("outer_versions", _are_versions(row.outer_versions), "releases by version, such as {1: '1.0'}"),
+        ("layout", callable(row.layout), "function that reads a body"),
+    ):
+        if not is_right:
+            raise TypeError(f"{name} is no {kind}: {getattr(row, name)!r}")
+    if row.values is not None and not callable(row.values):
+        _check_tree(row.values)
+
+
+def _are_versions(versions: Any) -> bool:
+    return isinstance(versions, Mapping) and all(
+        isinstance(version, int) and isinstance(release, str) for version, release in versions.items()
+    )
+
+
+def _check_tree(tree: Any) -> None:
+    """Raise `TypeError` unless everything in a tree is a type, and it can be hashed, as programs of keys are."""
+    for part in parts(tree):
+        if not isinstance(part, TypeTree):
+            raise TypeError(f"no type of a value: {part!r}")
+    hash(tree)
+
+
+def _checked_layout(row: Serializer, distribution: str) -> Callable[[Body], None]:
+    def layout(body: Body) -> None:
+        with _faults_of(row, distribution, "cannot read the body of a snapshot"):
+            row.layout(body)
+            row.name.format_map(dict(body.attributes))
+
+    return layout
+
+
+def _checked_values(
+    row: Serializer, values: Callable[[SerializerSnapshot, TreeOf], TypeTree], distribution: str
+) -> Callable[[SerializerSnapshot, TreeOf], TypeTree]:
+    def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+        with _faults_of(row, distribution, "gives no tree of its values"):
+            tree = values(snapshot, tree_of)
+            _check_tree(tree)
+        return tree
+
+    return checked
+
+
+@contextmanager
+def _faults_of(row: Serializer, distribution: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except RescaleError:
+        raise
+    except Exception as error:  # code of the user's own can fail in any way
+        raise RequestError(
+            f"the row of {row.snapshot} that {distribution} registers {what}",
+            found=f"{type(error).__name__}: {error}",
+            advice=f"correct or uninstall {distribution}",
+        ) from error

@@ -1,0 +1,90 @@
+"""Estimate of how many records keyed state holds: the time of a run depends on records as much as on bytes.
+
+The properties of the largest SST files tell how many rows they hold, and the framing of a canonical key group tells how
+large its records are. Little is read, whatever the size of the state, and no loop is compiled for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE
+from rescale.flink.keyed.header import is_compressed
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.snapshot.keyed_state import KeyedHolder, KeyedStream, LiveTable
+from rescale.snapshot.model import Operator
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import RescaleError
+
+USUAL_RECORD = 200
+"""Bytes of a record where they are not known: in heap state, changelogs, and files that cannot be read."""
+
+_MOST_TABLES = 32
+_MOST_BYTES = 8 * 1024 * 1024
+_MOST_RECORDS = 50_000
+
+
+def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
+    """Return about how many records of keyed state an operator has; overwritten and deleted rows count, too."""
+    canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
+    others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
+    unknown: list[KeyedHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
+    known: list[KeyedHolder] = [*canonical, *operator.databases]
+    tables = [table for database in operator.databases for table in database.tables]
+    try:
+        counted = _rows(tables, files) + _records(canonical, files)
+    except RescaleError:  # a run that needs the records raises the error
+        counted = _usual(known)
+    return counted + _usual(unknown)
+
+
+def _usual(holders: Iterable[KeyedHolder]) -> int:
+    return sum(holder.size for holder in holders) // USUAL_RECORD
+
+
+def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
+    """Return about how many rows SST files hold, from the properties of the largest ones of each state."""
+    of_states: dict[int, list[LiveTable]] = defaultdict(list)
+    for table in tables:
+        of_states[table.state].append(table)
+    if not of_states:
+        return 0
+    from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
+
+    each = max(1, _MOST_TABLES // len(of_states))
+    rows = 0
+    for of_state in of_states.values():
+        largest = sorted(of_state, key=lambda table: (-table.extent.length, table.extent))[:each]
+        entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
+        read = sum(table.extent.length for table in largest)
+        rows += entries * sum(table.extent.length for table in of_state) // read
+    return rows
+
+
+def _records(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
+    """Return about how many records canonical streams hold, from the beginning of a key group of the middle size."""
+    groups = [(extent, stream) for stream in streams for _, extent in stream.filled_groups]
+    if not groups:
+        return 0
+    groups.sort(key=lambda group: group[0].length)
+    extent, stream = groups[len(groups) // 2]
+    stored = files.beginning(extent, _MOST_BYTES)
+    records, share = _walked(FramedDecompressor().feed(stored) if is_compressed(stream.header) else stored)
+    return round(records / max(share * len(stored), 1) * sum(extent.length for extent, _ in groups))
+
+
+def _walked(group: bytes | memoryview) -> tuple[int, float]:
+    """Return the number of records at the beginning of a key group, and which share of its bytes they take."""
+    at, records = ID_SIZE, 0
+    while records < _MOST_RECORDS:
+        key_at = at + 4
+        value_at = key_at + int.from_bytes(group[at:key_at], "big") + 4
+        end = value_at + int.from_bytes(group[value_at - 4 : value_at], "big")
+        if value_at > len(group) or end > len(group):
+            break
+        at = end + (ID_SIZE if group[key_at] & FLAG else 0)
+        records += 1
+    return records, at / max(1, len(group))

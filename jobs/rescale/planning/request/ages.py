@@ -1,0 +1,58 @@
+"""Ages of rows to leave out, as a request gives them: `UID:STATE=AGE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from rescale.text.errors import RequestError
+
+Age = timedelta | datetime
+"""An age, or the time of last access itself, with its time zone."""
+
+_AGE = re.compile(r"([0-9]{1,12}) ?(ms|s|min|h|d)")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+_EXPECTED = "UID:STATE=AGE, with an age such as 30d, 12h, 90min, 45s or 500ms, or a time such as 2026-10-01T00:00:00Z"
+
+
+def parse_ages(values: Iterable[str]) -> dict[str, Age]:
+    """Return the ages by `UID:STATE`. Raises `RequestError` if a value is malformed, or a state is given twice.
+
+    A uid and the name of a state may contain colons and equals signs, so the age follows the last equals sign.
+    """
+    ages: dict[str, Age] = {}
+    for value in values:
+        state, _, age = value.rpartition("=")
+        if not state.strip(":") or ":" not in state[1:]:
+            raise RequestError(f"not a state of an operator and an age: {value!r}", expected=_EXPECTED, found=value)
+        if state in ages:
+            raise RequestError(f"the age of old rows of the state {state!r} is given twice", found=value)
+        ages[state] = _age(age.strip(), value)
+    return ages
+
+
+def _age(text: str, value: str) -> Age:
+    if matched := _AGE.fullmatch(text):
+        try:
+            age = timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+        except OverflowError:
+            raise RequestError("an age is too large", expected=_EXPECTED, found=value) from None
+        if not age:
+            raise RequestError("rows of age 0 are all rows", expected=_EXPECTED, found=value)
+        return age
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        what = "not an age" if instant is None else "a time without its time zone"
+        raise RequestError(f"{what}: {text!r}", expected=_EXPECTED, found=value)
+    return instant
+
+
+def age_words(age: Age) -> str:
+    """Return an age as text: `30 days`, or `2026-10-01T00:00:00+00:00`."""
+    from rescale.text.units import duration
+
+    return duration(age.total_seconds()) if isinstance(age, timedelta) else age.isoformat()

@@ -1,0 +1,112 @@
+"""Checks of the two places that a run may change: its target, and the directory of documents beside it.
+
+Before a run writes anything, it checks that neither place leads into the source, and that the directory of documents is
+Rescale's own: not a link, not a mount, and marked (`storage.files.owned`). A directory without a marker belongs to an
+earlier release if all names in it are those of documents, and a plan, a claim or a mark is among them. S3 has no links;
+there, the documents of a target are the objects with their names.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from rescale.plan.plan import Plan
+from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
+from rescale.storage.files import document_folders, owned
+from rescale.storage.files.local_errors import translated
+from rescale.storage.files.mounts import location_of
+from rescale.storage.locations import contains, is_s3, real
+from rescale.text.errors import RequestError
+
+_DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
+"""Names of documents that no other program writes."""
+
+
+def refuse_overlap(snapshot: str, target: str) -> None:
+    """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
+    ours = [real(target), beside(target)]
+    lexically = any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours)
+    if lexically or _overlap(snapshot, target):
+        raise RequestError(
+            "the target must be neither inside the source nor around it",
+            path=target,
+            expected=f"{target} and {beside(target)} outside {snapshot}",
+            advice="name another target directory",
+        )
+
+
+def _overlap(snapshot: str, target: str) -> bool:
+    if is_s3(snapshot) or is_s3(target):
+        return False
+    source, place = location_of(Path(snapshot)), location_of(Path(target))
+    return source.contains(place) or place.contains(source)
+
+
+def is_same_place(target: str, other: str) -> bool:
+    """Return whether two targets are the same directory, also through links and mounts."""
+    if is_s3(target) or is_s3(other):
+        return target == other
+    return location_of(Path(target)) == location_of(Path(other))
+
+
+def refuse_unsafe_target(plan: Plan) -> None:
+    """Raise `RequestError` if the target leads to the source, or the directory beside it is not ours. Writes nothing.
+
+    From then on, this process and its tasks refuse to change anything in the source.
+    """
+    if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
+        owned.protect([plan.source])
+    refuse_overlap(plan.source, plan.target)
+    check_documents(plan.target)
+
+
+def check_documents(target: str) -> None:
+    """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
+    if is_s3(target):
+        return
+    with translated(beside(target)):
+        _check_documents(target, Path(beside(target)))
+
+
+def _check_documents(target: str, documents: Path) -> None:
+    document_folders.refuse_other_place(documents)
+    if not documents.is_dir():
+        return
+    if not document_folders.is_marked(documents):
+        names = _foreign(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
+        left = [path.name for path in documents.iterdir()]
+        if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
+            raise document_folders.not_ours(documents, f"other files, such as {min(names or left)}")
+    for name in document_folders.FOLDERS:
+        document_folders.refuse_other_place(documents / name)
+    staging = documents / document_folders.STAGING
+    if names := _foreign(staging, is_staged):
+        raise document_folders.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
+
+
+def take_documents(target: str) -> None:
+    """Check the directory of documents, and mark it as ours if an earlier release left it without a marker."""
+    check_documents(target)
+    if is_s3(target):
+        return
+    documents = Path(beside(target))
+    if documents.is_dir() and not document_folders.is_marked(documents):
+        with translated(str(documents)):
+            owned.mark(documents)
+
+
+def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
+    """Return the names in a directory that are not names of ours, or that belong to links, directories or devices."""
+    names = []
+    try:
+        for path in folder.iterdir():
+            if path.name == document_folders.STAGING or path.name in document_folders.HIDDEN:
+                continue
+            if not is_ours(path.name) or not stat.S_ISREG(path.lstat().st_mode):
+                names.append(path.name)
+    except FileNotFoundError:  # the directory, or a file in it, was deleted meanwhile
+        return []
+    return names

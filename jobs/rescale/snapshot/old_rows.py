@@ -1,0 +1,86 @@
+"""Leaving out old rows of keyed states with a time to live (TTL): values whose last access is too long ago.
+
+The state stays, and so does its description. The rows of the whole operator are read and written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from rescale.flink.keyed.ttl.last_access import age_rules, timed_content
+from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.snapshot.model import Operator
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.names import did_you_mean
+
+
+@dataclass(frozen=True)
+class OldRows:
+    """A state that loses the rows, or entries of lists, that were last accessed at or before `until`.
+
+    `until` is in milliseconds since 1970. `of_bytes` counts the bytes of all keyed state of the operator: how many rows
+    are old is not known before they are read.
+    """
+
+    operator_id: str
+    label: str
+    name: str
+    type: str
+    until: int
+    of_bytes: int
+
+
+def old_rows(operator: Operator, name: str, until: int) -> OldRows:
+    """Return the old rows of a state of the operator.
+
+    Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if its rows cannot be
+    told apart.
+    """
+    known = [state for header in operator.keyed_headers if header is not None for state in header.states]
+    infos = [state for state in known if state.name == name]
+    if not infos and any(header is None for header in operator.keyed_headers):
+        raise UnsupportedError(
+            "an unknown serializer hides the names of the keyed states, so none of them can lose old rows",
+            operator=operator.label,
+            state=name,
+            advice="let the TTL of the job itself remove them",
+        )
+    with_ttl = sorted({state.name for state in known if _has_ttl(state)})
+    if not infos:
+        raise RequestError(
+            f"no keyed state {name!r} in the operator",
+            operator=operator.label,
+            expected=f"a state with a TTL: {', '.join(with_ttl) or 'there is none'}",
+            found=name,
+            advice=did_you_mean(name, with_ttl),
+        )
+    if name not in with_ttl:
+        raise RequestError(
+            "the state has no time to live (TTL), so its rows do not say when they were last accessed",
+            operator=operator.label,
+            state=name,
+            expected=f"a state with a TTL: {', '.join(with_ttl) or 'the operator has none'}",
+            found=f"a state of type {infos[0].state_type} without one",
+            advice=Advice("leave it out, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
+        )
+    try:
+        for header in {header for header in operator.keyed_headers if header is not None}:
+            age_rules(header, ((name, until),))
+    except UnsupportedError as error:
+        raise error.located(operator=operator.label) from None
+    size = sum(holder.size for holder in operator.managed_keyed)
+    return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)
+
+
+def without_old_rows(operator: Operator, lost: Collection[OldRows]) -> Operator:
+    """Return the operator with the cutoffs of states that lose old rows."""
+    return replace(operator, cutoffs=tuple((state.name, state.until) for state in lost))
+
+
+def _has_ttl(state: StateMetaInfo) -> bool:
+    try:
+        return timed_content(state) is not None
+    except UnsupportedError:  # a list or a map with a serializer that is not Flink's
+        return False

@@ -1,0 +1,40 @@
+"""Counter of the bytes that a thread has read of a unit of work, so that a large unit counts before it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_thread = threading.local()
+
+
+@contextmanager
+def counted(weight: int, done: Callable[[int], None]) -> Iterator[None]:
+    """Report to `done` what this thread reads in the block; at the end of the block, `weight` bytes were reported.
+
+    A unit may be read twice, so no more than `weight` bytes are reported. Nothing is added at the end of a block that
+    raises an error.
+    """
+    left = weight
+
+    def add(size: int) -> None:
+        nonlocal left
+        size = min(size, left)
+        left -= size
+        done(size)
+
+    before = getattr(_thread, "add", None)
+    _thread.add = add
+    try:
+        yield
+    finally:
+        _thread.add = before
+    done(left)
+
+
+def count(size: int) -> None:
+    """Count bytes that this thread has just read, if a unit is being counted."""
+    add = getattr(_thread, "add", None)
+    if add is not None:
+        add(size)

@@ -1,0 +1,185 @@
+"""The two sides of a run: the store of the source, and the store of the target.
+
+Without further settings, both are the store that the AWS variables name. A side has an S3 store of its own (another
+account, region or endpoint) if there are variables with its prefix: RESCALE_SOURCE_AWS_PROFILE, or
+RESCALE_TARGET_AWS_ENDPOINT_URL. Then AWS variables without a prefix do not configure this side.
+
+A location says nothing about its store: both stores may have buckets with the same name. So a process declares its
+targets, here and for its child processes. What lies in a target, or beside it, is on the target's side, and every other
+location on the source's. A process that has declared nothing works with the target's store alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import lru_cache
+
+from rescale.storage.files.document_folders import BESIDE
+from rescale.storage.locations import contains, is_s3
+from rescale.text.errors import RequestError
+
+TARGETS = "RESCALE_TARGETS"
+"""Variable with the declared targets, as a JSON list of locations."""
+
+_AWS = "AWS_"
+_PROFILE = "AWS_PROFILE"
+
+_OF_THE_MACHINE = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
+"""Variables that count for both sides, unless a side has its own. One that is empty there does not count."""
+
+_BESIDE_PROFILES = (
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"),
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+    *("AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+)
+"""Variables that also count for a profile: the files with profiles, and keys that a profile may refer to by its
+`credential_source`. Any other profile takes precedence over such keys."""
+
+_ACCESS = (
+    *_BESIDE_PROFILES,
+    *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+)
+"""Variables that give access. They count for a side that has other variables of its own, such as a region, only."""
+
+
+class Side(StrEnum):
+    """A side of a run; the value is part of the prefix of its variables."""
+
+    SOURCE = "SOURCE"
+    TARGET = "TARGET"
+
+    @property
+    def prefix(self) -> str:
+        return f"RESCALE_{self.value}_"
+
+
+_SWAPPING = threading.Lock()
+
+_PREFIXES = tuple(side.prefix + _AWS for side in Side)
+
+
+def side_of(uri: str) -> Side:
+    """Return the side that a normalised location is on."""
+    declared = os.environ.get(TARGETS)
+    if declared is None or any(contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared)):
+        return Side.TARGET
+    return Side.SOURCE
+
+
+def is_one_store(uri: str, other: str) -> bool:
+    """Tell whether two normalised locations are in one store, which may be able to copy between them."""
+    if not is_s3(uri) or not is_s3(other):
+        return is_s3(uri) is is_s3(other)
+    return side_of(uri) is side_of(other) or not is_apart()
+
+
+def has_sides() -> bool:
+    """Tell whether a side has variables of its own."""
+    return any(has_own(side, os.environ) for side in Side)
+
+
+def is_apart() -> bool:
+    """Tell whether the source has another S3 store than the target."""
+    if not has_sides():
+        return False
+    now = environment()
+    return variables_of(Side.SOURCE, now) != variables_of(Side.TARGET, now)
+
+
+def variables_of(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which the AWS variables without a prefix configure the store of a side."""
+    plain = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    own = _own(side, variables)
+    if not own:
+        return plain
+    access = _BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
+    kept = (*_OF_THE_MACHINE, *access)
+    merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
+    return {name: value for name, value in merged.items() if value or name not in own}
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of this process as it is outside of `aws_variables`."""
+    with _SWAPPING:
+        return dict(os.environ)
+
+
+@contextmanager
+def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have the AWS variables of `variables` in the block, and no others: botocore reads them from the process alone."""
+    own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
+    with _SWAPPING:
+        before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
+        try:
+            _replace(before, own)
+            yield
+        finally:
+            _replace(own, before)
+
+
+def has_own(side: Side, environment: Mapping[str, str]) -> bool:
+    """Tell whether a side has variables of its own."""
+    return bool(_own(side, environment))
+
+
+def profile_of(side: Side, environment: Mapping[str, str]) -> str | None:
+    """Return the AWS profile that a side's own variables name."""
+    return _own(side, environment).get(_PROFILE) or None
+
+
+def declare_targets(targets: Iterable[str]) -> None:
+    """Declare the targets of this process and its children; a place beside a target stands for that target."""
+    os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
+
+
+def set_own(side: Side, variables: Mapping[str, str]) -> None:
+    """Configure the store of a side in this process and its children: by these AWS variables, and by no others."""
+    for name in _own(side, os.environ):
+        del os.environ[side.prefix + name]
+    os.environ.update({side.prefix + name: value for name, value in variables.items()})
+
+
+def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that processes on other machines need to tell the sides apart; none of them is a secret."""
+    names = (TARGETS, *(side.prefix + _PROFILE for side in Side))
+    return {name: environment[name] for name in names if name in environment}
+
+
+def refuse_same_place(source: str, target: str) -> None:
+    """Raise `RequestError` if a source and a target in two stores have one name, which does not tell their sides."""
+    nested = contains(target, source) or contains(source, target)
+    if nested and is_s3(source) and is_s3(target) and is_apart():
+        raise RequestError(
+            "source and target are in two stores, but have the same name, or one has the name of a place in the other",
+            path=source,
+            expected="a target that is neither called like the source, nor like a place in it or around it",
+            found=f"the target {target}",
+            advice="give the target another name",
+        )
+
+
+def _own(side: Side, environment: Mapping[str, str]) -> dict[str, str]:
+    begin = side.prefix + _AWS
+    return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
+
+
+def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old.keys() - new.keys():
+        os.environ.pop(name, None)
+    os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
+
+
+def _root(target: str) -> str:
+    """Return the target itself for a place beside it, such as one of a follower's rounds."""
+    return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
+
+
+@lru_cache(maxsize=8)
+def _roots(declared: str) -> tuple[str, ...]:
+    return tuple(json.loads(declared))

@@ -1,0 +1,180 @@
+"""A run resumes the operations that it has begun, although Flink has forgotten earlier ones."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from airflow.sdk import Context
+
+from rescale.airflow.flink import stopping
+from rescale.airflow.flink.checkpoint_stop import restart_of
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.operators import GoBack
+from rescale.airflow.flink.questions import JobStartQuestion, SavepointQuestion
+from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.hand_overs import Print, RunJar
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.start import Start
+from rescale.flink_rest.client import Flink, StopMode
+from rescale.text.errors import RequestError, StoreError
+
+RUN = "rescale_job/manual"
+BEFORE = JobToRestart(
+    "http://flink", "1" * 32, "clicks", StopMode.STOP, "s3://b/savepoints", 2, RunJar("http://flink", "clicks.jar")
+)
+RUNS_ON = msgspec.structs.replace(BEFORE, taking=StopMode.RUN_ON, hand_over=Print())
+START = Start("s3://b/result", 4, None)
+
+_FAILED = {"operation": {"failure-cause": {"stack-trace": "timeout"}}}
+_GOES_ON = {"status": {"id": "IN_PROGRESS"}}
+
+
+class Cluster:
+    """Jobs by id with their states, and savepoints by trigger id. Flink has forgotten all others."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, str] = {}
+        self.savepoints: dict[str, dict[str, Any]] = {}
+        self.latest: str | None = None
+        self.asked_for: list[str] = []
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        last = path.rpartition("/")[2]
+        if request.method == "POST":
+            self.asked_for.append(path)
+            return httpx.Response(202, json={"request-id": "", "jobid": ""})
+        if "/savepoints/" in path:
+            return self._known(self.savepoints.get(last))
+        if path.endswith("/jobs/overview"):
+            lines = [{"jid": job_id, "name": "clicks", "state": state} for job_id, state in self.jobs.items()]
+            return httpx.Response(200, json={"jobs": lines})
+        if path.endswith("/checkpoints"):
+            latest = self.latest and {"external_path": self.latest}
+            return httpx.Response(200, json={"latest": {"savepoint": latest}})
+        if path.endswith("/jars"):
+            jar = {"id": "1_clicks.jar", "name": "clicks.jar", "uploaded": 1, "entry": []}
+            return httpx.Response(200, json={"files": [jar]})
+        state = self.jobs.get(last)
+        vertex = {"id": "0" * 32, "name": "visits", "parallelism": 2, "maxParallelism": 128, "tasks": {"RUNNING": 2}}
+        return self._known(state and {"jid": last, "name": "clicks", "state": state, "vertices": [vertex]})
+
+    @staticmethod
+    def _known(document: Any) -> httpx.Response:
+        return httpx.Response(200, json=document) if document else httpx.Response(404, json={"errors": ["not found"]})
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    cluster = Cluster()
+
+    def opened(_: str) -> Flink:
+        return Flink("http://flink", transport=httpx.MockTransport(cluster.answer))
+
+    for module in ("stopping", "starting", "questions"):
+        monkeypatch.setattr(f"rescale.airflow.flink.{module}.open_flink", opened)
+    return cluster
+
+
+def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
+    """Otherwise the task would take the job for one that was not stopped, although it is about to end."""
+    _, second = islice(ids("savepoint", RUN), 2)
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    cluster.savepoints[second] = _GOES_ON
+    cleared, taken = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
+    assert isinstance(cleared, SavepointQuestion)
+    assert isinstance(taken, SavepointQuestion)
+    assert cleared.trigger_id == taken.trigger_id == second
+    assert not cluster.asked_for
+
+
+def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> None:
+    first, second = islice(ids("savepoint", RUN), 2)
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    cluster.savepoints[first] = _FAILED
+    taken = take_savepoint(BEFORE, RUN)
+    assert isinstance(taken, SavepointQuestion)
+    assert taken.trigger_id == second
+    assert len(cluster.asked_for) == 1
+
+
+def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: Cluster) -> None:
+    """The first attempt to go back failed; somebody mended the cause, and hours later clears what else has failed."""
+    _, second = islice(ids(*stopping._back(RUN, BEFORE)), 2)
+    cluster.jobs[second] = "RUNNING"
+    with pytest.raises(RequestError, match="would do the same work twice"):
+        hand_job_over(BEFORE.hand_over, START, RUN, BEFORE)
+    assert go_back(BEFORE, RUN, "s3://b/savepoint") == JobStartQuestion("http://flink", second)
+    assert not cluster.asked_for
+
+
+def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    question = SavepointQuestion("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
+    with pytest.raises(StoreError, match="no longer knows the savepoint"):
+        question.ask()
+    cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
+    assert question.ask() == {"savepoint": cluster.latest, "job": BEFORE.job_id, "state": "RUNNING"}
+
+
+@pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
+def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
+    """Without its JobManager, it would be unknown which checkpoint was completed last."""
+    options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
+    flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
+    if is_refused:
+        with pytest.raises(RequestError, match="the JobManager ends with its job"):
+            stopping._refuse_cluster_that_ends(flink)
+    else:
+        stopping._refuse_cluster_that_ends(flink)
+
+
+def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The FlinkDeployment was redeployed, and its new JobManager may never answer."""
+    (tmp_path / "chk-8").mkdir()
+    (tmp_path / "chk-8" / "_metadata").touch()
+    monkeypatch.setattr(JobToRestart, "is_replaced", True)
+    before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT, directory=str(tmp_path))
+    assert restart_of(before, 8) == f"{tmp_path}/chk-8"
+
+
+def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the job is being cancelled, nobody knows its last checkpoint."""
+
+    class Cancelled(GoBack):
+        def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
+            ended = cluster.jobs[before.job_id] == "CANCELED"
+            cluster.jobs[before.job_id] = "CANCELED"
+            return "s3://b/chk-8" if ended else None
+
+    cluster.jobs[BEFORE.job_id] = "CANCELLING"
+    before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT)
+    task = Cancelled(task_id="back", before=msgspec.to_builtins(before))
+    sources: list[str | None] = []
+    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: sources.append(given[2]) or {})
+    monkeypatch.setattr(Cancelled, "_finish", lambda _, answer: answer)
+    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
+    task.execute(context)
+    assert sources == ["s3://b/chk-8"]
+
+
+def test_start_command_is_printed_before_flink_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable(_: str) -> Flink:
+        raise StoreError("Flink cannot be reached")
+
+    monkeypatch.setattr(stopping, "open_flink", unreachable)
+    taken = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=taken)
+    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
+    with pytest.raises(TaskEnded):
+        task.execute(context)
+    assert "flink run -s s3://b/savepoint-1 -p 2" in capfd.readouterr().out

@@ -1,0 +1,175 @@
+"""A job that already has the shape asked for is left alone, and an impossible shape is refused early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from rescale.airflow.forms.form_advice import DISCARD, reword_for_form
+from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
+from rescale.airflow.job.job_tasks import _check_places
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink_rest.client import SavepointFormat
+from rescale.flink_rest.running_job import Job, Vertex
+from rescale.plan.proof import Proof
+from rescale.planning.request.request import Request, make_request, parse_uids
+from rescale.planning.request.result_files import Format
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.runstate.claim import claim
+from rescale.text.errors import RequestError, UnsupportedError
+from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshots import directory
+
+SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
+
+JOB = Job(
+    "1" * 32,
+    "clicks",
+    "RUNNING",
+    (
+        Vertex(SOURCE, "Source", 4, 128, {"RUNNING": 4}),
+        Vertex(VISITS, "visits -> sink", 8, 128, {"RUNNING": 8}),
+        Vertex(ALL, "windowAll", 1, 1, {"RUNNING": 1}),
+    ),
+)
+
+
+def test_parallelism_of_a_job_is_that_of_most_vertices_by_default() -> None:
+    """Vertices that always run with one subtask do not count."""
+    another = Vertex("2" * 32, "prices", 4, 128, {"RUNNING": 4})
+    assert replace(JOB, vertices=(*JOB.vertices, another)).parallelism == 4
+
+
+def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: Sequence[str] = ()) -> Request:
+    return make_request("/a", "/b", parallelism, uids=parse_uids(names), max_parallelism=maximum)
+
+
+@pytest.mark.parametrize(
+    ("request_", "has"),
+    [
+        (asked(), False),  # no shape: the request is for a copy
+        (asked(["4", "visits=8"]), True),
+        (asked(["4", f"{VISITS}=8"]), True),
+        (asked(["4", "the visits=8"], names=[f"{VISITS} the visits"]), True),
+        (asked(["source=4"]), True),
+        (asked([], ["128"]), True),
+        (asked(["4", "visits=8"], ["128"]), True),
+        (make_request("/a", "/b", ["4", "visits=8"], format=Format.ROCKSDB), True),
+        (asked(["4"]), False),
+        (asked(["4", "visits=4"]), False),
+        (asked(["4", "visits=8"], ["256"]), False),
+        (asked(["4", "visits=8"], ["source=256"]), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(renames=["visits=visitors"])), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(drops=["visits"])), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(state_drops=["visits:count"])), False),
+        (asked(["4", "visits=8", "sink=8"]), False),  # chained, so its shape is unknown
+    ],
+    ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,
+)
+def test_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> None:
+    assert has_shape(JOB, request_) is has
+    check_shape(JOB, request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "operator", "most"),
+    [
+        (asked(["200"]), "Source", 128),
+        (asked(["visits=129"]), "visits -> sink", 128),
+        (asked([], ["6"]), "visits -> sink", 6),
+        (asked(["200", "visits=8", "source=4"], ["visits=4"]), "visits -> sink", 4),
+    ],
+)
+def test_parallelism_above_the_max_parallelism_is_refused(request_: Request, operator: str, most: int) -> None:
+    with pytest.raises(RequestError, match="above the job's max parallelism") as caught:
+        check_shape(JOB, request_)
+    assert (caught.value.operator, caught.value.expected) == (operator, f"at most {most}")
+
+
+def test_parallelism_above_the_old_max_parallelism_is_accepted_with_a_larger_one() -> None:
+    check_shape(JOB, asked(["200"], ["1000"]))
+
+
+def test_parallelism_of_a_partially_finished_operator_cannot_change() -> None:
+    source = JOB.vertices[0]
+    job = replace(JOB, vertices=(replace(source, tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
+    check_shape(job, asked(["visits=4"]))
+    with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
+        check_shape(job, asked(["8"]))
+    assert caught.value.operator == "Source"
+    check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), asked(["8"]))
+    check_shape(job, make_request("/a", "/b", ["8"], surgery=parse_surgery(restarts=["source"])))
+
+
+def test_parallelism_of_operators_chained_with_a_partially_finished_one_stays() -> None:
+    visits = JOB.vertices[1]
+    job = replace(JOB, vertices=(JOB.vertices[0], replace(visits, tasks={"RUNNING": 7, "FINISHED": 1})))
+    for allowed in (asked(["source=6"]), asked(["8"]), asked(["6", "visits=8", "sink=8"])):
+        check_shape(job, allowed)
+    with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
+        check_shape(job, asked(["6", "visits=8"]))
+    assert (caught.value.operator, caught.value.found) == ("visits -> sink", "6")
+
+
+IN_S3, ELSEWHERE = ("s3://state/savepoint", "s3://state/rescaled"), ("/savepoint", "/rescaled")
+CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
+
+
+@pytest.mark.parametrize(
+    ("taken", "places", "wanted", "maximum", "in_vain"),
+    [
+        (NATIVE, ELSEWHERE, Format.KEEP, [], False),
+        (NATIVE, ELSEWHERE, Format.CANONICAL, [], True),
+        (NATIVE, ELSEWHERE, Format.KEEP, ["source=256", "visits=256"], False),  # windowAll stays
+        (CANONICAL, IN_S3, Format.KEEP, [], False),
+        (CANONICAL, IN_S3, Format.CANONICAL, [], False),
+        (CANONICAL, IN_S3, Format.ROCKSDB, [], True),
+        (CANONICAL, IN_S3, Format.KEEP, ["visits=256"], False),
+        (CANONICAL, ELSEWHERE, Format.KEEP, [], True),
+        (CANONICAL, (IN_S3[0], ELSEWHERE[1]), Format.KEEP, [], True),
+    ],
+)
+def test_impossible_proof_by_files_is_refused_before_the_job_is_stopped(
+    taken: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
+) -> None:
+    request = make_request(*places, ["6"], format=wanted, max_parallelism=maximum)
+    check_proof(JOB, request, Proof.RECORDS, of_files=taken is NATIVE)
+    if not in_vain:
+        check_proof(JOB, request, Proof.FILES, of_files=taken is NATIVE)
+        return
+    with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
+        check_proof(JOB, request, Proof.FILES, of_files=taken is NATIVE)
+
+
+@pytest.mark.parametrize(("taken", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
+def test_proof_by_files_is_refused_if_every_max_parallelism_changes(
+    taken: SavepointFormat, places: tuple[str, str]
+) -> None:
+    job = replace(JOB, vertices=JOB.vertices[:2])
+    with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
+        check_proof(job, make_request(*places, max_parallelism=["256"]), Proof.FILES, of_files=taken is NATIVE)
+    further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # it is unknown which operator that is
+    check_proof(job, further_on, Proof.FILES, of_files=taken is NATIVE)
+
+
+def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
+    """The target is empty, but the plan of a new savepoint differs from the one that has claimed it."""
+    target = str(tmp_path / "rescaled")
+    free = make_request(str(tmp_path / "savepoint"), target, ["3"])
+    _check_places(free)
+    plan = plan_rescale(directory("2-clicks"), target, ["3"])
+    claim(plan)
+    assert DISCARD in _advice_on(free)
+    execute_without_spark(plan)
+    assert _advice_on(free) == "name another target"  # a published result is never discarded
+
+
+def _advice_on(request: Request) -> str:
+    """Return the advice to the user of a form whose target is refused."""
+    with pytest.raises(RequestError, match="the target is occupied") as refused:
+        _check_places(request)
+    reword_for_form(refused.value)
+    return refused.value.advice or ""

@@ -1,0 +1,187 @@
+"""A source and a target in two stores that have different keys: versitygw, which refuses foreign keys, and moto."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.runstate.step import Step
+from rescale.storage.sides import Side
+from support.checkpoints import checkpoints_in
+from support.s3 import S3Server
+from support.slow import slow
+from support.two_stores import BUCKET, SOURCE, TARGET, TwoStores, two_stores
+
+PROFILES = ("--source-profile", SOURCE, "--target-profile", TARGET)
+PLACE = f"s3://{BUCKET}/savepoints/first"
+RESULT = f"s3://{BUCKET}/savepoints/rescaled"
+
+
+@pytest.fixture(params=[False, slow(True)], ids=["to moto", "from moto"])
+def stores(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iterator[TwoStores]:
+    with two_stores(s3, tmp_path, from_moto=request.param) as both:
+        yield both
+
+
+def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, Any, str]:
+    """Exit code, document and standard error of a command that has access by profiles alone, or by `variables`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"],
+        env={**stores.environment, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    assert stores.source.secret_key not in done.stdout + done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "shape"),
+    [
+        ("2-clicks", ("--max-parallelism", "1000")),
+        ("2-rocksdb-native", ("--parallelism", "3")),
+        slow("2-finished", ("--parallelism", "3")),
+        slow("2-rocksdb-native", ("--max-parallelism", "1000")),
+        slow("2-rocksdb-native", ("--parallelism", "3", "--proof", "files")),
+    ],
+)
+def test_run_moves_between_buckets_of_one_name_in_two_stores(
+    snapshot: str, shape: tuple[str, ...], stores: TwoStores
+) -> None:
+    source = stores.put_source(snapshot, PLACE)
+    before = stores.at_source().list(f"s3://{BUCKET}")
+    code, document, said = rescale(stores, "run", source, "--target", RESULT, "--master", "local[2]", *shape, *PROFILES)
+    assert code == 0, (document, said)
+    there = {entry.uri.removeprefix(RESULT) for entry in stores.at_target().list(f"s3://{BUCKET}")}
+    assert {"/_metadata", ".rescale/claim", ".rescale/certificate.json", ".rescale/report.html"} <= there
+    assert any(name.startswith(".rescale/result-") for name in there)
+    assert all(name.startswith(("/", ".rescale/")) for name in there), "something of the source is in the other store"
+    assert stores.at_source().list(f"s3://{BUCKET}") == before
+    for name in there:  # nothing that a run leaves has a secret in it
+        data, _ = stores.at_target().read_all(RESULT + name, 1 << 24)
+        assert stores.source.secret_key.encode() not in data, name
+    for command in (["validate", source, RESULT, *PROFILES], ["diff", source, RESULT, *PROFILES]):
+        code, document, said = rescale(stores, *command, "--master", "local[2]")
+        assert code == 0, (command, document, said)
+    code, document, said = rescale(stores, "run", source, "--target", RESULT, *shape, *PROFILES)
+    assert (code, document["already_published"]) == (0, True), (document, said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stores", [True], indirect=True)
+def test_follower_pins_and_rounds_are_on_the_targets_side(stores: TwoStores, tmp_path: Path) -> None:
+    """Files that the job may delete are copied to the target's store, which copies them itself from there on."""
+    job = checkpoints_in("2-rocksdb-incremental", PLACE, tmp_path / "scratch")
+    before = stores.at_source().list(f"s3://{BUCKET}")
+    follow = ("follow", job.directory, "--target", RESULT, "--max-parallelism", "1000", "--master", "local[2]")
+    for more in (["--max-rounds", "0"], ["--finish", "--yes"]):
+        code, document, _ = rescale(stores, *follow, *PROFILES, *more)
+        assert code == 0, document
+    assert stores.at_target().stat(f"{RESULT}/_metadata") is not None
+    assert stores.at_source().list(f"s3://{BUCKET}") == before
+
+
+def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_path: Path) -> None:
+    source = stores.put_source("2-clicks", PLACE)
+    page = str(tmp_path / "report.html")
+    stores.declare_target(RESULT)  # the doctor puts probes there
+    commands = [
+        ["inspect", source, *PROFILES[:2]],
+        ["plan", source, "--target", RESULT, "--parallelism", "3", *PROFILES],
+        ["report", source, "-o", page, *PROFILES[:2]],
+        ["doctor", "--source", source, "--target", RESULT, *PROFILES],
+        ["match", source, "--job", source, *PROFILES[:2]],
+        ["discard", RESULT, *PROFILES[2:]],
+    ]
+    for command in commands:
+        code, document, said = rescale(stores, *command)
+        assert code == 0, (command, document, said)
+    assert not stores.at_target().list(f"s3://{BUCKET}")
+
+
+_CLAIM = """
+import sys
+from rescale.options.profiles import use_targets
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+source, target = sys.argv[1:]
+use_targets([target])
+plan = prepare(make_request(source, target, ["3"])).plan
+claim(plan, accept_unconditional=False, by={"process": "test"})
+print(places_of(plan).plan)
+"""
+
+
+def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
+    """Their environment says nothing of the plan: as on another machine, they learn its target from its document."""
+    source = stores.put_source("2-clicks", PLACE)
+    prefixed = {Side.SOURCE.prefix + "AWS_PROFILE": SOURCE, Side.TARGET.prefix + "AWS_PROFILE": TARGET}
+    plan = process(["-c", _CLAIM, source, RESULT], {**stores.environment, **prefixed}).strip()
+    for step in (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE):
+        result = f"{RESULT}.rescale/result-{step}.json"
+        process(
+            ["-m", step.value, "--plan", plan, "--result", result, "--master", "local[2]", *PROFILES],
+            stores.environment,
+        )
+        data, _ = stores.at_target().read_all(result, 1 << 24)
+        assert json.loads(data)["status"] == "done"
+    assert stores.at_target().stat(f"{RESULT}.rescale/certificate.json") is not None
+
+
+def process(arguments: list[str], environment: dict[str, str]) -> str:
+    """Return what a Python process prints, which must succeed."""
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -> None:
+    """As pods have them, from two Secrets."""
+    source = stores.put_source("2-clicks", PLACE)
+    command = ("run", source, "--target", RESULT, "--parallelism", "3")
+    code, document, said = rescale(stores, *command, **stores.variables)
+    assert code == 0, (document["what"], document["path"], said)
+
+
+def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStores) -> None:
+    for profiles in ((*PROFILES[:3], "nowhere"), ("--source-profile", "nowhere", *PROFILES[2:])):
+        code, error, _ = rescale(stores, "plan", PLACE, "--target", RESULT, *profiles)
+        assert (code, error["what"]) == (2, "there is no AWS profile 'nowhere'"), error
+        assert str(stores.config) in error["path"]
+        assert error["expected"] == f"one of the profiles {SOURCE}, {TARGET}"
+
+
+@pytest.mark.parametrize("target", [PLACE, f"{PLACE}/inside", f"s3://{BUCKET}/savepoints"])
+def test_target_named_like_the_source_is_refused(target: str, stores: TwoStores) -> None:
+    stores.put_source("2-clicks", PLACE)
+    code, error, _ = rescale(stores, "run", PLACE, "--target", target, "--parallelism", "3", *PROFILES)
+    assert (code, error["advice"]) == (2, "give the target another name"), error
+
+
+@pytest.mark.parametrize("command", ["validate", "diff"])
+def test_a_place_is_not_compared_with_itself_for_one_of_its_name(command: str, stores: TwoStores) -> None:
+    stores.put_source("2-clicks", PLACE)
+    code, error, _ = rescale(stores, command, PLACE, f"{PLACE}/_metadata", *PROFILES)
+    assert (code, error["advice"]) == (2, "give the target another name"), error
+
+
+def test_result_cannot_refer_to_another_store(stores: TwoStores) -> None:
+    source = stores.put_source("2-rocksdb-native", PLACE)
+    command = ("plan", source, "--target", RESULT, "--parallelism", "3", "--files", "refer")
+    code, error, _ = rescale(stores, *command, *PROFILES)
+    assert (code, error["what"]) == (2, "a result cannot refer to files in another store"), error
+
+
+def test_profile_for_a_local_place_is_refused(stores: TwoStores, tmp_path: Path) -> None:
+    code, error, _ = rescale(stores, "inspect", str(tmp_path), *PROFILES[:2])
+    assert (code, error["what"]) == (2, "an AWS profile is for a place in S3"), error

@@ -1,0 +1,95 @@
+"""Runs in a process with a shifted clock (`clocks`): the same bytes, verdicts and refusals as with the right one."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from rescale.storage.store import open_store
+from support import warm
+from support.clocks import Clock, ClockIsPut
+from support.faults import Faults, Kind
+from support.resuming import KILLED, Case, assert_right, is_there
+
+_NEGATIVE = re.compile(r"\s-\d[\d.]* (s|second|minute|hour)")
+
+
+def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
+    """Shift the clock from some call on, and between the steps of a run that was killed."""
+    clock.put(0)
+    target = case.target()
+    calls = _done(case, target, case.faults())
+    expected = _content(target)
+    for hours in put:
+        for at in (calls // 3, calls - 2):
+            _forget(target, clock)
+            _done(case, target, ClockIsPut(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
+            assert _content(target) == expected
+            assert not Path(target).exists() or _hours_between_files(target) == 1, "it was put"
+        _forget(target, clock)
+        assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
+        clock.put(hours)
+        _done(case, target, case.faults())
+        assert _content(target) == expected
+        clock.put(-2 * hours)
+        again = case.faults()
+        assert case.run(target, again) == 0, warm.output(again)
+        assert "was published before" in warm.output(again)
+        other, discarded = case.target(), case.faults()
+        assert case.run(other, case.faults(Kind.KILL, where="candidate")) == KILLED
+        clock.put(hours)
+        assert case.discard(other, discarded) == 0, warm.output(discarded)
+        assert not open_store(other).list(other)
+        assert not is_there(other)
+
+
+def be_refused(case: Case, clock: Clock) -> None:
+    """Let a store refuse requests for their time, from some call on; the run resumes once the clock is right."""
+    clock.put(0)
+    calls = _done(case, case.target(), case.faults())
+    for at in (1, calls // 2):
+        target = case.target()
+        refused = ClockIsPut(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
+        assert case.run(target, refused) == 2, warm.output(refused)
+        clock.put(0)
+        said = warm.output(refused)
+        assert "found: RequestTimeTooSkewed" in said
+        assert "set the clock, then run the same command again" in said
+        assert "Traceback" not in said
+        assert not is_there(target)
+        _done(case, target, case.faults())
+
+
+def _done(case: Case, target: str, faults: Faults) -> int:
+    """Calls of a run that publishes."""
+    assert case.run(target, faults) == 0, warm.output(faults)
+    assert not _NEGATIVE.search(warm.output(faults))
+    assert_right(target, case.source)
+    return len(faults.calls())
+
+
+def _content(target: str) -> dict[str, bytes]:
+    store = open_store(target)
+    return {entry.uri: store.read_all(entry.uri, 1 << 30)[0] for entry in store.list(target)}
+
+
+def _hours_between_files(target: str) -> int:
+    there = [path for place in (target, f"{target}.rescale") for path in Path(place).rglob("*")]
+    times = [path.stat().st_mtime for path in there if path.is_file()]
+    return round((max(times) - min(times)) / 3600)
+
+
+def _forget(target: str, clock: Clock) -> None:
+    clock.put(0)
+    store = open_store(target)
+    store.delete([entry.uri for place in (target, f"{target}.rescale") for entry in store.list(place)])
+
+
+if __name__ == "__main__":
+    what, home, work, source = sys.argv[1:]
+    plays = {"play": play, "play shortly": partial(play, put=(-1,)), "be refused": be_refused}
+    plays[what](Case(home, Path(work), 8 << 20, source=source), Clock.of_this_process())

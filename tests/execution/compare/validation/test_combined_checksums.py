@@ -1,0 +1,232 @@
+"""Proofs by checksums of whole files that the store knows, and the parts that must still be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.compare.validation.check_units import Check, Checks
+from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck, Tally
+from rescale.execution.compare.validation.coverage import FilePair, GroupPair
+from rescale.execution.compare.validation.store_checksums import StoreChecksums, prove_by_checksums
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Snapshot
+from rescale.storage.checksums import CRCS, Checksum
+from rescale.storage.contract import Pin
+from rescale.storage.files.local_store import LocalStore
+from rescale.storage.store import open_store
+from support.synthetic import snapshot
+
+NVME, C = CRCS.values()
+Files = Mapping[str, bytes]
+
+
+class Stored:
+    """Two sides with given files; the store knows the checksums of the algorithms in `known`."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.known = {name: [NVME.name, C.name] for name in ("source", "result")}
+        self.asked: list[str] = []
+        self._folder = folder
+        monkeypatch.setattr(LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
+
+    def _checksums(self, uri: str, pin: Pin) -> list[Checksum]:
+        assert open_store(uri).stat(uri) == pin, "asked for another version of the file"
+        name = "/".join(Path(uri).parts[-2:])
+        self.asked.append(name)  # `append` is safe though several threads ask
+        data = Path(uri).read_bytes()
+        checksums = {NVME.name: NVME.of(data), C.name: C.of(data), "ETag": data[0]}
+        known = self.known.get(name, self.known[Path(uri).parent.name])
+        return [Checksum(name, checksums[name]) for name in known]
+
+    def side(self, name: str, files: Sequence[bytes]) -> Snapshot:
+        folder = self._folder / name
+        folder.mkdir(exist_ok=True)
+        uris = [str(folder / str(number)) for number in range(len(files))]
+        for uri, data in zip(uris, files, strict=True):
+            Path(uri).write_bytes(data)
+        pins = [open_store(uri).stat(uri) for uri in uris]
+        return replace(snapshot(), directory=str(folder), files=tuple(zip(uris, pins, strict=True)))
+
+    def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoreChecksums:
+        """Prove the checks. File 0 is `_metadata`, whose bytes the snapshot holds."""
+        listed = Checks([(7, check) for check in checks], [])
+        return prove_by_checksums(
+            self.side("source", [b"_metadata", *source]), self.side("result", [b"_metadata", *result]), listed
+        )
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
+    return Stored(tmp_path, monkeypatch)
+
+
+def pair(group: int, source: tuple[int, int, int] | None, result: tuple[int, int, int]) -> GroupPair:
+    return GroupPair(group, None if source is None else Extent(*source), Extent(*result))
+
+
+def check(*pairs: GroupPair, operator: int = 0, slot: Slot = Slot.KEYED) -> GroupCheck:
+    return GroupCheck(operator, "op", slot, pairs)
+
+
+CUT_ELSEWHERE = (
+    check(pair(0, (1, 2, 3), (1, 1, 3)), pair(1, (1, 5, 1), (1, 4, 1))),
+    check(pair(2, (2, 2, 2), (1, 5, 2)), pair(3, (2, 4, 2), (2, 1, 2))),
+)
+SOURCE, RESULT = (b"SSabcd", b"SSefgh"), (b"Rabcdef", b"Rgh")
+
+
+def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(stored: Stored) -> None:
+    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+    assert proof.checks.units == []
+    (tally,) = proof.tallies
+    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.of(b"abcdefgh"))
+    assert proof.algorithms == {0: {NVME.name}}
+    assert sorted(stored.asked) == ["result/1", "result/2", "source/1", "source/2"]
+
+
+def test_order_of_listed_checks_is_ignored(stored: Stored) -> None:
+    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE[::-1]).checks.units == []
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        (SOURCE, (b"Rabcdef", b"Rgi")),
+        (SOURCE, (b"Rabdcef", b"Rgh")),
+        ((b"SSabcd", b"SSefgi"), RESULT),
+        (SOURCE, (b"Rabcdefx", b"Rgh")),
+        (SOURCE, (b"Rabcdef", b"Rghx")),
+        ((b"SSabcdx", b"SSefgh"), RESULT),
+        ((b"SSabcd", b"SSefghx"), RESULT),
+    ],
+)
+def test_differing_files_are_left_to_be_read(source: Sequence[bytes], result: Sequence[bytes], stored: Stored) -> None:
+    """Such key groups hold other bytes, bytes in another order, or bytes that belong to no key group."""
+    proof = stored.proven(source, result, *CUT_ELSEWHERE)
+    assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
+    assert (proof.tallies, proof.algorithms) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "algorithm"),
+    [
+        ([NVME.name, C.name], [C.name], C.name),
+        ([C.name], [NVME.name, C.name], C.name),
+        ([NVME.name], [NVME.name], NVME.name),
+        ([NVME.name], [C.name], None),
+        ([], [NVME.name], None),
+        (["ETag"], ["ETag"], None),
+    ],
+)
+def test_checksums_prove_only_if_both_sides_have_the_same_algorithm(
+    source: Sequence[str], result: Sequence[str], algorithm: str | None, stored: Stored
+) -> None:
+    """An ETag proves nothing about files that are cut elsewhere."""
+    stored.known = {"source": list(source), "result": list(result)}
+    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+    assert proof.algorithms == ({0: {algorithm}} if algorithm else {})
+    assert len(proof.checks.units) == (0 if algorithm else 2)
+
+
+def test_operators_and_slots_are_proven_separately(stored: Stored) -> None:
+    changed = check(pair(0, (1, 0, 3), (1, 0, 3)), operator=1)
+    other = check(pair(0, (2, 0, 3), (2, 0, 3)), operator=2)
+    raw = check(pair(0, (3, 0, 3), (3, 0, 3)), operator=2, slot=Slot.RAW_KEYED)
+    proof = stored.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
+    assert proof.checks.units == [(7, other)]
+    assert [(tally.operator, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
+    assert proof.algorithms == {1: {NVME.name}, 2: {NVME.name}}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pair(0, (1, 0, 3), (1, 0, 3))._replace(table=(1, 0)),
+        pair(0, None, (1, 0, 3))._replace(filler=b"abc"),
+        pair(0, (1, 0, 2), (1, 0, 3)),
+    ],
+)
+def test_translated_filled_and_shortened_key_groups_are_left_to_be_read(left: GroupPair, stored: Stored) -> None:
+    proof = stored.proven([b"abc"], [b"abc"], check(left))
+    assert proof.checks.units == [(7, check(left))]
+
+
+def test_inline_state_is_left_to_be_read(stored: Stored) -> None:
+    """The store is never asked for the checksum of `_metadata`, which holds more than this state."""
+    inline = check(pair(0, (0, 0, 3), (1, 0, 3)))
+    assert stored.proven([], [b"_me"], inline).checks.units == [(7, inline)]
+    assert "source/0" not in stored.asked
+
+
+def test_key_group_behind_a_long_header_is_left_to_be_read(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 3)
+    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 2)
+    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
+
+
+def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileCheck:
+    return FileCheck(4, "op", FilePair(0, "1.sst", Extent(*source), Extent(*result)))
+
+
+def test_whole_copied_files_are_proven_by_any_common_checksum(stored: Stored) -> None:
+    """An ETag is such a checksum, too."""
+    stored.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
+    copied = file((1, 0, 3), (1, 0, 3))
+    proof = stored.proven([b"abc"], [b"abc"], copied)
+    assert proof.tallies == [Tally(4, Slot.KEYED, True, 0, "", None, 0, 3, ord("a"))]
+    assert (proof.checks.units, proof.algorithms) == ([], {4: {"ETag"}})
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "result"),
+    [
+        (file((1, 0, 3), (1, 0, 3)), b"abc", b"abd"),
+        (file((1, 0, 3), (1, 0, 3)), b"abcd", b"abc"),
+        (file((1, 0, 3), (1, 0, 3)), b"abc", b"abcd"),
+        (file((1, 1, 3), (1, 0, 3)), b"abcd", b"abc"),
+        (file((1, 0, 3), (1, 1, 3)), b"abc", b"abcd"),
+        (file((1, 0, 3), (1, 0, 4)), b"abc", b"abcd"),
+        (file((1, 1, 2), (1, 0, 2)), b"abc", b"abc"),
+        (file((1, 0, 2), (1, 0, 2)), b"abc", b"abc"),
+        (file((0, 0, 9), (0, 0, 9)), b"abc", b"abc"),
+        (file((0, 0, 3), (1, 0, 3)), b"abc", b"abc"),
+        (file((1, 0, 3), (0, 0, 3)), b"abc", b"abc"),
+    ],
+)
+def test_part_of_a_file_is_left_to_be_read(part: FileCheck, source: bytes, result: bytes, stored: Stored) -> None:
+    proof = stored.proven([source], [result], part)
+    assert (proof.checks.units, proof.tallies) == ([(7, part)], [])
+
+
+def test_files_of_different_lengths_are_left_to_be_read_though_their_etags_agree(stored: Stored) -> None:
+    stored.known = {"source": ["ETag"], "result": ["ETag"]}
+    longer = file((1, 0, 3), (1, 0, 4))
+    assert stored.proven([b"abc"], [b"abcd"], longer).checks.units == [(7, longer)]
+
+
+def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(stored: Stored) -> None:
+    """This holds even if both sides have the same surplus."""
+    same = check(pair(0, (1, 0, 3), (1, 0, 3)), pair(1, (2, 0, 3), (2, 0, 3)))
+    assert stored.proven([b"abc", b"def"], [b"abc", b"def"], same).checks.units == []
+    for files in ([b"abcx", b"def"], [b"abc", b"defx"]):
+        assert stored.proven(files, files, same).checks.units == [(7, same)]
+
+
+def test_algorithm_must_be_known_for_all_files(stored: Stored) -> None:
+    stored.known["result/2"] = [C.name]
+    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
+
+
+def test_elements_are_always_read(stored: Stored) -> None:
+    elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", DistributionMode.UNION, (Extent(1, 0, 3),))
+    proven = file((1, 0, 3), (1, 0, 3))
+    proof = stored.proven([b"abc"], [b"abc"], elements, proven)
+    assert proof.checks.units == [(7, elements)]

@@ -1,0 +1,203 @@
+"""Comparison in one task, on files of a few bytes: key groups in any order, files, and elements of one side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.compare.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
+from rescale.execution.compare.validation.coverage import FilePair, GroupPair
+from rescale.execution.sources.byte_digests import MODULUS, digest
+from rescale.flink.encoding.snappy import plain_stream
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import IntegrityError, SnapshotError, StoreError
+from support.canonical import Record, write_group
+
+SOURCE, RESULT = b"..abcdefgh", b"....abcdefgh"
+MakeComparer = Callable[[bytes, bytes], Comparer]
+
+
+@pytest.fixture
+def comparer(tmp_path: Path) -> MakeComparer:
+    """Return a function that makes a comparer of a source and a result, each with one file, number 1."""
+
+    def make(source: bytes, result: bytes) -> Comparer:
+        sides = []
+        for name, data in (("source", source), ("result", result)):
+            path = tmp_path / name
+            path.write_bytes(data)
+            sides.append(SnapshotFiles(((str(tmp_path / "none"), None), (str(path), None))))
+        return Comparer(*sides)
+
+    return make
+
+
+def groups(*lengths: int, at: tuple[int, int] = (2, 4), first: int = 5) -> tuple[GroupPair, ...]:
+    pairs, before = [], 0
+    for i, length in enumerate(lengths):
+        source, other = (Extent(1, begin + before, length) for begin in at)
+        pairs.append(GroupPair(first + i, source, other))
+        before += length
+    return tuple(pairs)
+
+
+def check(pairs: Sequence[GroupPair]) -> GroupCheck:
+    return GroupCheck(3, "op", Slot.RAW_KEYED, tuple(pairs))
+
+
+def test_key_groups_are_summed_up_in_one_digest(comparer: MakeComparer) -> None:
+    tally = comparer(SOURCE, RESULT)(check(groups(3, 0, 5)))
+    parts = zip((b"abc", b"", b"defgh"), range(5, 8), strict=True)
+    expected = sum(digest([digest([data]).to_bytes(16, "little")], seed=group) for data, group in parts) % MODULUS
+    assert tally == Tally(3, Slot.RAW_KEYED, True, 0, "", None, 3, 8, expected)
+
+
+def test_digest_depends_on_which_key_group_has_which_bytes(comparer: MakeComparer) -> None:
+    tally = comparer(SOURCE, RESULT)(check(groups(3, 5)))
+    others = [groups(3, 5, first=6), groups(5, 3), groups(8)]
+    assert tally.digest not in [comparer(SOURCE, RESULT)(check(pairs)).digest for pairs in others]
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_changed_byte_of_key_group_is_found(at: int, comparer: MakeComparer) -> None:
+    changed = bytearray(RESULT)
+    changed[4 + at] ^= 1
+    with pytest.raises(
+        IntegrityError, match=f"key group {5 if at < 3 else 6} differs between the result and the source"
+    ) as caught:
+        comparer(SOURCE, bytes(changed))(check(groups(3, 5)))
+    assert (caught.value.operator, caught.value.offset) == ("op", 4 if at < 3 else 7)
+    assert str(caught.value.path).endswith("/result")
+    assert str(caught.value.expected).startswith("digest ")
+    assert str(caught.value.found).startswith("digest ")
+    assert caught.value.expected != caught.value.found
+    assert "is published, run again into another target; else discard it" in str(caught.value.advice)
+
+
+def test_different_lengths_are_found(comparer: MakeComparer) -> None:
+    pairs, other = groups(3, 5)
+    shorter = other._replace(result=Extent(1, 7, 4))
+    with pytest.raises(IntegrityError, match="key group 6"):
+        comparer(SOURCE, RESULT)(check((pairs, shorter)))
+    with pytest.raises(IntegrityError, match="key group 5"):
+        comparer(SOURCE, RESULT)(check((pairs._replace(source=Extent(1, 2, 2)),)))
+
+
+def test_key_group_missing_in_source_must_be_an_empty_block(comparer: MakeComparer) -> None:
+    pair = GroupPair(9, None, Extent(1, 4, 3), filler=b"abc")
+    tally = comparer(b"", RESULT)(check((pair,)))
+    assert (tally.items, tally.size) == (1, 3)
+    with pytest.raises(IntegrityError, match="key group 9"):
+        comparer(b"", RESULT)(check((pair._replace(filler=b"abd"),)))
+
+
+def two_states(first: int, second: int) -> bytes:
+    return write_group(0, [Record(first, b"k", b"v"), Record(second, b"l", b"w")], 128)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_state_ids_are_translated(compressed: bool, comparer: MakeComparer) -> None:
+    def stored(data: bytes) -> bytes:
+        return plain_stream(data) if compressed else data
+
+    source, result, wrong = (stored(two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
+    whole = Extent(1, 0, len(source))
+    pair = GroupPair(0, whole, whole, (1, 0), compressed)
+    assert comparer(source, result)(check((pair,))).items == 1
+    with pytest.raises(IntegrityError, match="key group 0"):
+        comparer(source, wrong)(check((pair,)))
+
+
+def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:
+    pair = FilePair(0, "CURRENT", Extent(1, 2, 8), Extent(1, 4, 8))
+    tally = comparer(SOURCE, RESULT)(FileCheck(3, "op", pair))
+    assert tally == Tally(3, Slot.KEYED, True, 0, "", None, 0, 8, digest([b"abcdefgh"]))
+    for changed in (pair._replace(result=Extent(1, 4, 7)), pair._replace(source=Extent(1, 1, 8))):
+        with pytest.raises(
+            IntegrityError, match=r"the file CURRENT of a RocksDB directory differs between the result and the source"
+        ) as caught:
+            comparer(SOURCE, RESULT)(FileCheck(3, "op", changed))
+        assert caught.value.operator == "op"
+        assert str(caught.value.path).endswith("/result")
+        assert "/source, with digest " in str(caught.value.expected)
+        assert str(caught.value.found).startswith("digest ")
+
+
+def element_check(in_result: bool, *lengths: int) -> ElementCheck:
+    begin, extents = (4 if in_result else 2), []
+    for length in lengths:
+        extents.append(Extent(1, begin, length))
+        begin += length
+    mode = DistributionMode.UNION
+    return ElementCheck(3, "op", Slot.OPERATOR, in_result, 2, "state", mode, tuple(extents))
+
+
+@pytest.mark.parametrize("in_result", [False, True])
+def test_digest_of_elements_does_not_depend_on_their_order(in_result: bool, comparer: MakeComparer) -> None:
+    tally = comparer(SOURCE, RESULT)(element_check(in_result, 3, 5))
+    expected = (digest([b"abc"]) + digest([b"defgh"])) % MODULUS
+    assert tally == Tally(3, Slot.OPERATOR, in_result, 2, "state", DistributionMode.UNION, 2, 8, expected)
+    assert comparer(SOURCE, RESULT)(element_check(in_result, 4, 4)).digest != expected
+    assert tally.digest == comparer(b"..defghabc", b"....defghabc")(element_check(in_result, 5, 3)).digest
+
+
+def test_unreadable_file_is_blamed_on_the_side_that_holds_it(comparer: MakeComparer) -> None:
+    """A missing file of the result is the result's fault: it must have been written."""
+    with pytest.raises(IntegrityError, match="cannot be read back") as caught:
+        comparer(SOURCE, RESULT[:6])(element_check(True, 3, 5))
+    assert (caught.value.operator, caught.value.offset) == ("op", 4)
+    with pytest.raises(SnapshotError) as damaged:
+        comparer(SOURCE[:6], RESULT)(element_check(False, 3, 5))
+    assert not isinstance(damaged.value, IntegrityError)
+    assert damaged.value.operator == "op"
+    with pytest.raises(IntegrityError, match="cannot be read back"):
+        comparer(SOURCE, RESULT[:6])(check(groups(3, 5)))
+    with pytest.raises(SnapshotError):
+        comparer(SOURCE[:6], RESULT)(check(groups(3, 5)))
+
+
+@pytest.fixture
+def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]:
+    """Return a function that spoils the first read of a side: it flips a bit in the first byte, or breaks off."""
+    chunks = SnapshotFiles.chunks
+
+    def plant(side: str, broken: bool) -> None:
+        first = [side]
+
+        def once(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
+            read = b"".join(chunks(files, extent, *more))
+            if files.uri(extent).endswith(f"/{side}") and first:
+                first.clear()
+                if broken:
+                    raise SnapshotError("a read that broke off", path=files.uri(extent))
+                read = bytes([read[0] ^ 1]) + read[1:]
+            yield read
+
+        monkeypatch.setattr(SnapshotFiles, "chunks", once)
+
+    return plant
+
+
+@pytest.mark.parametrize("side", ["source", "result"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
+    side: str, broken: bool, comparer: MakeComparer, misread_once: Callable[[str, bool], None]
+) -> None:
+    checks: list[GroupCheck | FileCheck | ElementCheck] = [
+        check(groups(3, 5)),
+        FileCheck(3, "op", FilePair(0, "CURRENT", Extent(1, 2, 8), Extent(1, 4, 8))),
+    ]
+    checks += (
+        [element_check(side == "result", 3, 5)] if broken else []
+    )  # flipped bits in elements show only when tallies are compared
+    for doubtful in checks:
+        compare = comparer(SOURCE, RESULT)
+        misread_once(side, broken)
+        with pytest.raises(StoreError, match=f"the {side} did not read the same twice") as caught:
+            compare(doubtful)
+        assert caught.value.operator == "op"

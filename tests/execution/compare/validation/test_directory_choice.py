@@ -1,0 +1,127 @@
+"""Choice of directories whose MANIFESTs are read, and of operators that may be proven by files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation import directories
+from rescale.execution.compare.validation.directories import comparable_by_files, match_directories
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService
+from rescale.rocksdb.database_layout import MANIFEST_NAME
+from rescale.rocksdb.stored_files import CURRENT
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Operator, Snapshot
+from support.small_directories import (
+    HALVES,
+    MAXIMUM,
+    Side,
+    thirds,
+)
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
+from support.synthetic import operator, own_stream
+
+
+def canonical(maximum: int) -> Operator:
+    return operator("op", 2, maximum, keyed=tuple(own_stream(i, 2, maximum, Framing.CANONICAL) for i in range(2)))
+
+
+@pytest.fixture
+def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
+    """Record the snapshots whose MANIFESTs are read."""
+    looked: list[Snapshot] = []
+
+    def looking(of: Snapshot, *more: Any) -> Snapshot:
+        looked.append(of)
+        return with_tables(of, *more)
+
+    monkeypatch.setattr(directories, "with_tables", looking)
+    return looked
+
+
+def test_unchanged_directories_are_compared_without_reading_manifests(
+    source: Side, result: Side, snapshots_read: list[Snapshot]
+) -> None:
+    """This holds even if another operator is compared by records."""
+    changes = canonical(MAXIMUM), canonical(2 * MAXIMUM)
+    old, new = (
+        side.snapshot(*(side.database(i, *part) for i, part in enumerate(HALVES)), others=[other])
+        for side, other in zip((source, result), changes, strict=True)
+    )
+    other, directories = match_directories(old, new)
+    assert other == {}
+    assert [(pair.subtask, pair.same, len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [
+        (0, 0, 3, 0),
+        (1, 0, 2, 0),
+    ]
+    for directory_pair in directories.values():
+        small = [pair.name for pair in directory_pair.small]
+        assert small == [f"the states of subtask {directory_pair.subtask}", CURRENT, MANIFEST_NAME, "OPTIONS-000006"]
+    assert snapshots_read == []
+
+
+def test_manifests_that_were_read_before_are_not_read_again(
+    source: Side, result: Side, snapshots_read: list[Snapshot]
+) -> None:
+    old = source.of(*HALVES)
+    new = result.of(*thirds(old))
+    expected = match_directories(old, new)
+    assert snapshots_read == [old, new]
+    seen = with_tables(old)
+    assert match_directories(seen, new) == expected
+    assert snapshots_read == [old, new, new]
+    databases = seen.operators[0].databases
+    some = replace(
+        seen, operators=(replace(seen.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
+    )
+    assert match_directories(some, new) == expected
+    assert snapshots_read == [old, new, new, some, new]
+
+
+def test_manifest_that_was_not_read_raises_value_error(
+    source: Side, result: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = source.of(*HALVES)
+    new = result.of(*thirds(old))
+    monkeypatch.setattr(directories, "with_tables", lambda of, *_: of)
+    with pytest.raises(ValueError, match="the MANIFEST of subtask 0 was not read"):
+        match_directories(old, new)
+
+
+def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes() -> None:
+    owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
+    old = operator("op", 2, MAXIMUM, databases=tuple(owns))
+    service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+    raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), services=(service,))
+    with_timers = replace(old, raw_keyed=(raw,))
+    assert comparable_by_files(old, old)
+    assert comparable_by_files(old, replace(old, databases=old.databases[:1]))
+    assert comparable_by_files(with_timers, with_timers)
+    assert comparable_by_files(old, with_timers)
+    assert not comparable_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
+    assert not comparable_by_files(old, canonical(MAXIMUM))
+    assert not comparable_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
+    assert not comparable_by_files(replace(old, dropped_states=frozenset({"one"})), old)
+    assert not comparable_by_files(with_timers, old)
+
+
+def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
+    source: Side, result: Side
+) -> None:
+    """The snapshot also has an operator whose directories consist of whole files."""
+    old = source.of(*HALVES)
+    made = thirds(old)
+    directories = tuple(result.database(i, *part) for i, part in enumerate(made))
+    before, after = canonical(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
+    assert not comparable_by_files(before, after)
+    other = operator("moves", 2, 2 * MAXIMUM, databases=old.operators[0].databases)
+    assert not comparable_by_files(other, after)
+    old = replace(old, operators=(before, other, *old.operators))
+    new = result.snapshot(*directories, others=[after, after])
+    assert [list(directories) for directories in match_directories(old, new)] == [[], [], [0, 1, 2]]

@@ -1,0 +1,25 @@
+"""Progress within a database, which is a single unit of work."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.execution.sources.record_sources import SourceReader, sources_of
+from rescale.snapshot.read_counter import counted
+from support import snapshots
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3"])
+def test_each_state_of_a_database_counts_when_it_is_read(name: str) -> None:
+    snapshot = snapshots.opened(name)
+    for operator in snapshot.operators:
+        for database in operator.databases:
+            tables = sum(file.extent.length for file in database.files if file.name.endswith(".sst"))
+            (source,) = sources_of(database, operator.max_parallelism)
+            reported: list[int] = []
+            with counted(source.size, reported.append):
+                seen = [sum(reported) for _ in SourceReader(snapshot.contents).batches(source)]
+                assert 0.99 * tables <= sum(reported) <= tables
+            assert seen == sorted(seen)
+            assert len(set(seen)) > 1
+            assert sum(reported) == source.size

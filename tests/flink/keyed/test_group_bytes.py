@@ -1,0 +1,78 @@
+"""The buffer over a key group's bytes, which arrive in pieces of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
+from rescale.text.errors import SnapshotError, UnsupportedError
+
+DATA = bytes(range(100))
+
+
+def group(data: bytes = DATA, at_once: int = 7) -> GroupBytes:
+    return GroupBytes("timers", 12, (data[at : at + at_once] for at in range(0, len(data), at_once)))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+def test_bytes_are_taken_across_the_borders_of_pieces(at_once: int) -> None:
+    group_bytes = group(at_once=at_once)
+    assert group_bytes.take(0) == b""
+    assert group_bytes.take(10) == DATA[:10]
+    assert group_bytes.short() == 0x0A0B
+    assert group_bytes.number() == 0x0C0D0E0F
+    assert group_bytes.offset == 16
+    assert b"".join(group_bytes.rest()) == DATA[16:]
+
+
+def test_filling_keeps_what_is_left_and_at_least_doubles_it() -> None:
+    group_bytes = group(at_once=3)
+    while len(group_bytes.bytes) < 24:
+        before = len(group_bytes.bytes)
+        assert group_bytes.fill()
+        assert len(group_bytes.bytes) >= 2 * before
+    group_bytes.take(20)
+    assert group_bytes.fill()
+    assert group_bytes.bytes[group_bytes.at :].tobytes().startswith(DATA[20:24])
+    assert group_bytes.offset == 20
+
+
+def test_pieces_are_not_read_before_they_are_needed() -> None:
+    def chunks() -> Iterator[bytes]:
+        yield DATA
+        raise AssertionError("read too far")
+
+    assert GroupBytes("timers", 12, chunks()).take(100) == DATA
+
+
+@pytest.mark.parametrize("take", [lambda g: g.take(101), lambda g: (g.take(97), g.number()), lambda g: g.take(1000)])
+def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any]) -> None:
+    with pytest.raises(EndsTooEarly, match="timers ends too early: key group 12") as caught:
+        take(group())
+    assert caught.value.offset in (0, 97)
+
+
+def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:
+    with pytest.raises(SnapshotError, match="has a negative count: key group 12"):
+        group(b"\xff" * 4).number()
+    all_taken = group()
+    all_taken.take(100)
+    all_taken.finish()
+    some_left = group()
+    some_left.take(98)
+    with pytest.raises(SnapshotError, match="has bytes behind its end: key group 12") as caught:
+        some_left.finish()
+    assert caught.value.offset == 98
+
+
+def test_an_entry_that_is_too_large_is_refused_before_more_is_read() -> None:
+    with (
+        patch("rescale.flink.keyed.group_bytes.LARGEST_RECORD", 20),
+        pytest.raises(UnsupportedError, match="an entry that is too large to move") as caught,
+    ):
+        group().take(60)
+    assert caught.value.expected == "at most 20 bytes in one piece"

@@ -1,0 +1,112 @@
+"""Histories of a follower that a seed decides: the job changes, its checkpoints come and go, and calls fail.
+
+Followers are killed, or their store answers with errors; somebody discards what they left; the job is restored in
+another way. Once the faults have ended, the same commands publish a result that equals the last checkpoint, and nothing
+else stays. Files of the job are never touched.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.flink.metadata.checkpoint_metadata import Metadata
+from rescale.runstate.follower.rounds import finished_rounds, followed_job
+from rescale.snapshot.reading.opening import open_snapshot
+from support import edited, warm
+from support.changing_job import ChangingJob
+from support.diffing import diff
+from support.faults import Faults, Kind
+from support.resuming import KILLED
+from support.slow import slow_but
+
+SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
+FAULTS = (Kind.NONE, Kind.KILL, Kind.ERROR, Kind.LOST_ANSWER)
+MOST_CALLS = 120
+"""Number of writes of the longest command; a fault at a later one does not come."""
+
+
+class History:
+    """A job and its follower in `home`; `seed` decides what happens."""
+
+    def __init__(self, home: Path, seed: int) -> None:
+        self.rng = Random(seed)
+        self.home, self.target = home, str(home / "target")
+        (home / "databases").mkdir()
+        self.job = ChangingJob(str(home / "job"), home / "databases", self.rng)
+        self.said: list[str] = []
+
+    def play(self) -> None:
+        for _ in range(self.rng.randint(4, 8)):
+            for _ in range(self.rng.choice([0, 1, 1, 1, 3])):
+                self.job.complete_checkpoint()
+            match self.rng.randrange(12):
+                case 0:
+                    self.run(["discard", self.target], Kind.NONE)
+                case 1:
+                    self.job.checkpoints.rewrite(self.with_other_backends)
+                case 2 if followed_job(self.target) is not None:
+                    self.finish(self.rng.choice((Kind.KILL, Kind.ERROR)))
+                case _:
+                    self.follow(self.rng.choice(FAULTS))
+            if self.is_published:
+                return
+        while self.follow(Kind.NONE) != 0:
+            assert len(self.said) < 40, "the follower does not make a base or a round"
+        assert self.finish(Kind.NONE) == 0
+
+    def with_other_backends(self, metadata: Metadata) -> Metadata:
+        """Return the metadata as after a restore from it: with other backends."""
+        return edited.with_databases(metadata, lambda handle: replace(handle, backend_id=str(uuid.uuid4())))
+
+    @property
+    def is_published(self) -> bool:
+        return Path(self.target, "_metadata").exists()
+
+    def follow(self, kind: Kind) -> int:
+        """Make a base if there is none, else a round if there is a checkpoint for it."""
+        there = finished_rounds(self.target)
+        rounds = 1 if there and there[-1] < self.job.checkpoints.number else 0
+        return self.run(["follow", self.job.checkpoints.directory, *SHAPE, "--max-rounds", str(rounds)], kind)
+
+    def finish(self, kind: Kind) -> int:
+        return self.run(["follow", self.job.checkpoints.directory, "--finish"], kind)
+
+    def run(self, arguments: list[str], kind: Kind) -> int:
+        """Run a command with a fault at one of its writes; check that the job's files stay as they are."""
+        before = contents(self.home / "job")
+        faults = Faults(str(self.home / uuid.uuid4().hex), kind, self.rng.randint(1, MOST_CALLS), writes_only=True)
+        where = [] if arguments[0] == "discard" else ["--target", self.target]
+        code = warm.rescale([*arguments, *where], faults)
+        self.said.append(f"{arguments[0]} {arguments[-1]}, {kind} at {faults.at}: {code}\n{warm.output(faults)}")
+        assert code in {Kind.NONE: (0, 2), Kind.KILL: (0, KILLED)}.get(kind, (0, 1)), self.said[-1]
+        assert contents(self.home / "job") == before
+        return code
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def history(tmp_path: Path, seed: int) -> Iterator[History]:
+    history = History(tmp_path, seed)
+    yield history
+    history.job.close()
+
+
+@pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(30)))
+def test_result_of_a_follower_equals_the_last_checkpoint_whatever_befell_it(history: History) -> None:
+    history.play()
+    newest, said = history.job.checkpoints.newest, "\n".join(history.said)
+    assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", said
+    assert diff(open_snapshot(newest), open_snapshot(history.target)).equal, said
+    left = {path.name for path in Path(f"{history.target}.rescale").iterdir()}
+    assert not left & {"pins", "rounds", "follower.json"}, said

@@ -1,0 +1,92 @@
+"""Real Flink opens results with layers of changes as its own databases: it cuts them, joins them and runs on.
+
+Each result is a base with two layers above it, which delete rows. Flink restores it at a larger parallelism (it cuts
+one directory) and at a smaller one (it copies the rows of directories together, or imports their files), and takes a
+canonical savepoint of the restored state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB, graph
+from oracle.harness import Flink
+from oracle.test_copies import INCREMENTAL
+from oracle.test_own_restore import INGEST
+from rescale.rocksdb.manifest.version_edit import DELETION
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.reading.opening import open_snapshot
+from support.pipeline import execute_without_spark, plan_continued, plan_rescale
+from support.slow import gate, slow
+
+CHURN = graph("churn", 2).with_(parameters={"keys": 60}, **ROCKSDB)
+MAXIMUM = 1000
+TAKEN = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
+LIFE = ("wave", "checkpoint") * 5
+"""Life of a restored job: more checkpoints than level 0 may have files, so that layers are compacted."""
+
+STYLES = {
+    "static": INCREMENTAL,
+    "dynamic": {**INCREMENTAL, "state.backend.rocksdb.compaction.level.use-dynamic-size": "true"},
+    "universal": {**INCREMENTAL, "state.backend.rocksdb.compaction.style": "UNIVERSAL"},
+}
+CASES = (
+    *(slow("1.20", style) for style in STYLES if style != "universal"),
+    gate("1.20", "universal"),
+    *(slow("2", style) for style in STYLES),
+)
+
+
+def result_with_layers(checkpoints: list[Path], home: Path, parallelism: int) -> Path:
+    """Make a base of the first checkpoint and a round of each later one; return the last result."""
+    shape = ([str(parallelism)], [str(MAXIMUM)])
+    targets = [home / f"{parallelism}-{number}" for number in range(len(checkpoints))]
+    execute_without_spark(plan_rescale(str(checkpoints[0]), str(targets[0]), shape[0], max_parallelism=shape[1]))
+    for (base, target), source in zip(pairwise(targets), checkpoints[1:], strict=True):
+        execute_without_spark(plan_continued(str(source), str(target), str(base), *shape))
+    return targets[-1]
+
+
+def deletes_by_level(result: Path) -> dict[int, int]:
+    """Return the number of deletes in the SST files of each level."""
+    snapshot, deletes = with_tables(open_snapshot(str(result))), dict[int, int]()
+    databases = [database for operator in snapshot.operators for database in operator.databases]
+    for live in (table for database in databases for table in database.tables):
+        table = open_table(live, snapshot.contents)
+        kinds = [row.kind for entry in table.index() for row in table.rows(entry.block)]
+        deletes[live.file.level] = deletes.get(live.file.level, 0) + kinds.count(DELETION)
+    return deletes
+
+
+@pytest.mark.parametrize(("line", "style"), CASES)
+def test_flink_cuts_and_joins_directories_with_layers(
+    retaining: Callable[[str], Flink], tmp_path: Path, line: str, style: str
+) -> None:
+    flink, job = retaining(line), CHURN.with_(configuration=STYLES[style])
+    checkpoints = flink.snapshots(job, tmp_path / "source", *TAKEN)
+    lived = job.with_(parameters={**job.parameters, "waves": TAKEN.count("wave")})
+    ways = [(2, 3, STYLES[style]), (3, 2, STYLES[style])]
+    if line == "2":
+        ways.append((3, 2, {**STYLES[style], **INGEST}))
+    results = {parallelism: result_with_layers(checkpoints, tmp_path, parallelism) for parallelism in (2, 3)}
+    for result in results.values():
+        deletes = deletes_by_level(result)
+        assert deletes.keys() == {6, 5, 4}
+        assert deletes[6] == 0
+        assert deletes[5] > 0
+        assert deletes[4] > 0
+    for number, (written, read, options) in enumerate(ways):
+        shaped = job.with_(parallelism=read, max_parallelism=MAXIMUM, configuration=options)
+        verdict = flink.restore(results[written], lived, shaped, again="canonical")
+        assert verdict.ok, verdict
+        going_on = shaped.with_(parameters={**job.parameters, "lived": TAKEN.count("wave")})
+        kinds = (*LIFE, "canonical")
+        savepoint = flink.snapshots(going_on, tmp_path / f"life-{number}", *kinds, restored=results[written])[-1]
+        older = job.with_(parameters={**job.parameters, "waves": (*TAKEN, *LIFE).count("wave")})
+        verdict = flink.restore(savepoint, older, shaped)
+        assert verdict.ok, verdict

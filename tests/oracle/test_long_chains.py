@@ -1,0 +1,148 @@
+"""Chains of twenty checkpoints of a job that does with its state all that a job can do, followed in two shapes.
+
+Users leave and come back; values, lists and maps are cleared and written again before the next checkpoint; values and
+elements of lists expire, some between two checkpoints; timers are set and deleted; a state ends and another appears.
+Some checkpoints become no round. When no level is left, a round continues the base itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB
+from oracle.harness import Flink, Job
+from oracle.test_canonical import INLINE
+from oracle.test_continuing import execute_with, states_of
+from oracle.test_copies import INCREMENTAL
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.following.round_plan import plan_round
+from rescale.planning.request.request import make_request
+from rescale.runstate.follower.rounds import RoundKind
+from rescale.snapshot.reading.opening import open_snapshot
+from support.diffing import diff
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
+
+CHECKPOINTS = 20
+TURN = 9
+"""The wave in which one state ends and another appears."""
+
+OFTEN = {
+    "state.backend.rocksdb.manual-compaction.min-interval": "200 ms",
+    "state.backend.rocksdb.manual-compaction.min-files-to-compact": "2",
+}
+"""Flink compacts small files by itself, in addition to RocksDB."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain of checkpoints at parallelism 3, and how results of it are shaped.
+
+    With `scaled_out`, Flink has scaled the job out from parallelism 2 before the first checkpoint.
+    """
+
+    line: str
+    before: int
+    after: int
+    configuration: dict[str, str]
+    scaled_out: bool
+    parallelisms: tuple[int, ...]
+
+    @property
+    def job(self) -> Job:
+        parameters = {"seed": 5, "keys": 80, "turn": TURN}
+        return Job("churn", 3, parameters, max_parallelism=self.before, configuration=self.configuration, **ROCKSDB)
+
+    def __str__(self) -> str:
+        return f"{self.line}-{self.before}to{self.after}"
+
+
+CHAINS = [
+    slow(Chain(line, *maxima, configuration, scaled_out, parallelisms))
+    for line in ("1.20", "2")
+    for maxima, configuration, scaled_out, parallelisms in (
+        ((128, 1000), {**INCREMENTAL, **OFTEN}, True, (3, 4)),
+        ((1000, 128), {**INLINE, **OFTEN}, False, (3, 2)),
+    )
+]
+
+
+def kinds_of_the_job() -> Iterator[str]:
+    """Yield one or two waves before each checkpoint.
+
+    Before some there is none, but a pause in which values and elements expire: only compactions change files.
+    """
+    for number in range(CHECKPOINTS):
+        yield from ["pause"] if number % 7 == 3 else ["wave"] * (1 + number % 2)
+        yield "checkpoint"
+
+
+def checkpoints_of(chain: Chain, flink: Flink, home: Path) -> tuple[list[Path], int]:
+    """Return the checkpoints of the chain, and the number of waves before the last."""
+    kinds = list(kinds_of_the_job())
+    lived, restored, job = 0, None, chain.job
+    if chain.scaled_out:
+        restored = flink.snapshot(job.with_(parallelism=2), home / "narrow", "wave", "checkpoint")
+        lived, job = 1, job.with_(parameters={**job.parameters, "lived": 1})
+    return flink.snapshots(job, home / "source", *kinds, restored=restored), lived + kinds.count("wave")
+
+
+def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) -> tuple[Path, list[dict[str, int]]]:
+    """Make a base of the first checkpoint and rounds of later ones. Return the last result, and records by state."""
+    base = newest = home / f"{parallelism}-0"
+    shape, maximum = [str(parallelism)], [str(chain.after)]
+    execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(home)], max_parallelism=maximum))
+    skipped: list[Path] = []
+    kinds, records = set[RoundKind](), list[dict[str, int]]()
+    for number, source in enumerate(checkpoints[1:], 1):
+        if number % 4 == 2:
+            skipped.append(source)
+            continue
+        target = home / f"{parallelism}-{number}"
+        request = make_request(str(source), str(target), shape, max_parallelism=maximum, allow_prefixes=[str(home)])
+        between = [open_snapshot(str(path), allow_prefixes=[str(home)]) for path in skipped]
+        planned = plan_round(request, [str(newest), str(base)], between, reserve=0)
+        assert planned.kind is not RoundKind.BASE, planned.reason
+        certificate = execute_with(planned.prepared.plan, planned.proof)
+        by_record = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])
+        assert states_of(certificate) == states_of(by_record)
+        kinds.add(planned.kind)
+        (states,) = states_of(certificate).values()
+        records.append({name: state.records for name, state in states.items()})
+        newest, skipped = target, []
+    assert kinds == {RoundKind.ROUND, RoundKind.JOINED}
+    return newest, records
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("chain", CHAINS, ids=str)
+def test_long_chain_of_rounds_gives_what_a_full_run_gives(
+    retaining: Callable[[str], Flink], tmp_path: Path, chain: Chain
+) -> None:
+    flink = retaining(chain.line)
+    checkpoints, waves = checkpoints_of(chain, flink, tmp_path)
+    last = open_snapshot(str(checkpoints[-1]), allow_prefixes=[str(tmp_path)])
+    for parallelism in chain.parallelisms:
+        result, records = follow(chain, checkpoints, tmp_path, parallelism)
+        assert "late" not in records[0]
+        assert "late" in records[-1]
+        assert "early" in records[0]
+        assert "early" not in records[-1], "rows of a state that has ended"
+        full = tmp_path / f"full-{parallelism}"
+        maximum = [str(chain.after)]
+        plan = plan_rescale(
+            str(checkpoints[-1]), str(full), [str(parallelism)], [str(tmp_path)], max_parallelism=maximum
+        )
+        execute_without_spark(plan)
+        for other in (last, open_snapshot(str(full))):
+            difference = diff(other, open_snapshot(str(result)))
+            assert difference.equal, [state for op in difference.operators for state in op.states if not state.equal]
+        lived = chain.job.with_(parameters={**chain.job.parameters, "waves": waves})
+        shaped = chain.job.with_(parallelism=parallelism, max_parallelism=chain.after)
+        verdict = flink.restore(result, lived, shaped, again="checkpoint")
+        assert verdict.ok, verdict

@@ -1,0 +1,99 @@
+"""Rows of states with a TTL that are old are left out, and real Flink finds exactly the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle.harness import Flink, Job
+from rescale.flink.keyed.ttl.last_access import instant_of
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
+from support.timed_rows import MAPS, TEXTS, VALUES, Rows, elements_of, rows_of, times_in, without_old
+
+JOB = Job("everything", parallelism=3, parameters={"seed": 23}, max_parallelism=128)
+STATES = (VALUES, TEXTS, MAPS)
+
+
+def shown(rows: Rows) -> dict[str, dict[str, str]]:
+    """Return the rows of the states with a TTL by state and key, as the harness shows them."""
+    texts: dict[str, dict[str, str]] = {f"states/{state}": {} for state in STATES}
+    for key, value in rows.get(VALUES, {}).items():
+        texts[f"states/{VALUES}"][texts_in(key)[0]] = str(int.from_bytes(value[8:], "big", signed=True))
+    for key, value in rows.get(TEXTS, {}).items():
+        elements = ", ".join(texts_in(element[8:])[0] for element in elements_of(value))
+        texts[f"states/{TEXTS}"][texts_in(key)[0]] = f"[{elements}]"
+    maps: dict[str, dict[str, int]] = {}
+    for key, value in rows.get(MAPS, {}).items():
+        name, _, kind = texts_in(key)
+        maps.setdefault(name, {})[kind] = int.from_bytes(value[9:], "big", signed=True)
+    for name, entries in maps.items():
+        pairs = ", ".join(f"{kind}={number}" for kind, number in sorted(entries.items()))
+        texts[f"states/{MAPS}"][name] = "{" + pairs + "}"
+    return texts
+
+
+def texts_in(data: bytes) -> list[str]:
+    """Return the texts in the data, which lie end to end (`StringValue`); a void namespace counts as an empty one."""
+    texts, rest = [], iter(data)
+    for first in rest:
+        units = [_packed(next(rest), rest) for _ in range(_packed(first, rest) - 1)]
+        texts.append(b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be"))
+    return texts
+
+
+def _packed(byte: int, rest: Iterator[int]) -> int:
+    """Return the number that begins with a byte: seven bits in each, the lowest first."""
+    return byte if byte < 0x80 else (byte & 0x7F) | _packed(next(rest), rest) << 7
+
+
+@pytest.mark.parametrize(
+    ("line", "backend", "kind", "shape"),
+    [
+        pytest.param("flink_2", "rocksdb", "native", {"parallelism": ["2"]}, id="2, RocksDB"),
+        slow("flink_2", "rocksdb", "native", {"max_parallelism": ["100"]}, id="2, RocksDB, rehashed"),
+        slow("flink_2", "hashmap", "canonical", {}, id="2, canonical, same shape"),
+        slow("flink_2", "hashmap", "native", {"format": "canonical"}, id="2, heap"),
+        slow("flink_1_20", "rocksdb", "native", {"parallelism": ["2"]}, id="1.20, RocksDB"),
+        slow("flink_1_20", "rocksdb", "checkpoint", {"parallelism": ["4"]}, id="1.20, RocksDB checkpoint"),
+        slow("flink_1_20", "rocksdb", "canonical", {"max_parallelism": ["100"]}, id="1.20, canonical, rehashed"),
+        slow("flink_1_20", "hashmap", "canonical", {"format": "rocksdb"}, id="1.20, into RocksDB"),
+    ],
+)
+def test_flink_finds_exactly_the_rows_that_are_not_old(
+    line: str, backend: str, kind: str, shape: dict[str, Any], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    flink: Flink = request.getfixturevalue(line)
+    job = JOB.with_(backend=backend)
+    source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
+    before = rows_of(source, "states")
+    expected = flink.expected(job)["keyed"]
+    assert {state: expected[state] for state in shown(before)} == shown(before)
+    until = times_in(before)[len(times_in(before)) // 2 - 1]
+    ages = [f"states:{state}={instant_of(until)}" for state in STATES]
+    plan = plan_rescale(source, target, old_rows=ages, **shape)
+    execute_without_spark(plan)
+    after = shown(without_old(before, dict.fromkeys(STATES, until)))
+    differing = [
+        f"{state}: key {key} is lost; expected {text}"
+        if key not in after[state]
+        else f"{state}: key {key}: expected {text}, found {after[state][key]}"
+        for state, texts in shown(before).items()
+        for key, text in texts.items()
+        if after[state].get(key) != text
+    ]
+    assert len(differing) > 0
+    (states,) = (operator for operator in plan.operators if operator.cutoffs)
+    new = job.with_(
+        parallelism=states.new_parallelism,
+        max_parallelism=states.new_max_parallelism,
+        backend="rocksdb" if shape.get("format") == "rocksdb" else backend,
+    )
+    verdict = flink.restore(target, job, new, shown=100_000)
+    assert sorted(difference for difference in verdict.differences if not difference.startswith("results")) == sorted(
+        differing
+    )
+    assert verdict.compared["keyed"] > len(differing)

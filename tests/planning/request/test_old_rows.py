@@ -1,0 +1,72 @@
+"""Old rows of a request, resolved to states and to a time of last access."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rescale.flink.keyed.ttl.last_access import milliseconds
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.old_rows import OldRows
+from rescale.text.errors import RequestError
+from support.snapshots import opened
+from support.timed_rows import MAPS, VALUES
+
+NOON = datetime(2026, 11, 28, 12, 0, 0, 500_900, UTC)
+EVERYTHING = replace(opened("2-canonical-rocksdb"), taken=NOON)
+
+
+def resolved(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
+    return resolve_surgery(snapshot, parse_surgery(old_rows=values, **surgery)).old_rows
+
+
+def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> None:
+    values, maps = resolved(f"states:{VALUES}=30d", f"{operator_id_of_uid('states')}:{MAPS}=1ms")
+    noon = milliseconds(NOON)
+    assert noon == 1_000 * int(NOON.timestamp()) + 500
+    assert (values.name, values.type, values.until) == (VALUES, "VALUE", noon - 30 * 24 * 3_600_000)
+    assert (maps.name, maps.type, maps.until, maps.label) == (MAPS, "MAP", noon - 1, "states")
+    assert values.of_bytes == maps.of_bytes > 0
+
+
+def test_time_of_last_access_may_be_named() -> None:
+    (rows,) = resolved(f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, taken=None))
+    assert rows.until == milliseconds(NOON - timedelta(hours=1, microseconds=500_900))
+
+
+@pytest.mark.parametrize(
+    ("values", "surgery", "says"),
+    [
+        (["statse:last=30d"], {}, "no operator 'statse' in the snapshot"),
+        (["states:lost=30d"], {}, "no keyed state 'lost' in the operator"),
+        (["states:last=30d"], {}, "the state has no time to live (TTL)"),
+        (["states:by-parity=30d"], {}, "the state has no time to live (TTL)"),
+        (["states:_timer_state/event_alarms=30d"], {}, "the state has no time to live (TTL)"),
+        (["lists:offsets=30d"], {}, "no keyed state 'offsets'"),
+        ([f"states:{VALUES}=2026-11-28T12:00:01Z"], {}, "later than the snapshot"),
+        ([f"states:{VALUES}=1d", f"{operator_id_of_uid('states')}:{VALUES}=2d"], {}, "named twice"),
+        ([f"states:{VALUES}=1d"], {"drops": ["states"]}, "an operator is dropped, and old rows"),
+        ([f"states:{VALUES}=1d"], {"state_drops": [f"states:{VALUES}"]}, "a state is dropped, and its old rows"),
+    ],
+)
+def test_impossible_requests_are_refused(values: list[str], surgery: dict[str, list[str]], says: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        resolved(*values, **surgery)
+    assert says in str(caught.value)
+
+
+def test_refusal_names_the_states_with_a_ttl() -> None:
+    with pytest.raises(RequestError) as caught:
+        resolved("states:last=30d")
+    assert VALUES in str(caught.value.expected)
+    assert "--drop-state" in str(caught.value.advice)
+
+
+def test_age_needs_the_time_of_the_snapshot() -> None:
+    with pytest.raises(RequestError, match="does not know when the snapshot was written"):
+        resolved(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, taken=None))

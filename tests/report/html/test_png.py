@@ -1,0 +1,49 @@
+"""Pictures of shades, read back chunk by chunk."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+
+import pytest
+
+from rescale.report.html.png import shades_uri
+
+
+def chunks_of(uri: str) -> dict[bytes, bytes]:
+    """Return the contents of the chunks of a picture, whose sums are right, by name in their order."""
+    head, _, encoded = uri.partition(",")
+    assert head == "data:image/png;base64"
+    data = base64.b64decode(encoded)
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, at = {}, 8
+    while at < len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        name, content = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        assert struct.unpack_from(">I", data, at + 8 + length) == (zlib.crc32(name + content),)
+        chunks[name] = content
+        at += 12 + length
+    return chunks
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[[0]], [[255, 0, 17]], [[1, 2], [2, 1], [0, 255]], [list(range(256)), list(range(255, -1, -1))]],
+)
+def test_every_pixel_has_the_opacity_of_its_shade(rows: list[list[int]]) -> None:
+    chunks = chunks_of(shades_uri(rows))
+    assert list(chunks) == [b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"]
+    width, height, bits, colours, *_ = struct.unpack(">2I5B", chunks[b"IHDR"])
+    assert (width, height, bits, colours) == (len(rows[0]), len(rows), 8, 3)
+    assert len(chunks[b"PLTE"]) == 3 * len(chunks[b"tRNS"])
+    pixels = zlib.decompress(chunks[b"IDAT"])
+    assert len(pixels) == height * (1 + width)
+    for y, row in enumerate(rows):
+        unfiltered, *numbers = pixels[y * (1 + width) : (y + 1) * (1 + width)]
+        assert unfiltered == 0
+        assert [chunks[b"tRNS"][number] for number in numbers] == row
+
+
+def test_a_picture_of_few_shades_takes_few_bytes() -> None:
+    assert len(shades_uri([[0, 200] * 500] * 3)) < 400

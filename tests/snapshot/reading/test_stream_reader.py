@@ -1,0 +1,240 @@
+"""Streams of single handles: what is read of them, and handles that cannot be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChangelogStreamHandle,
+    DistributionMode,
+    EmptySegmentStream,
+    HandleTag,
+    IncrementalHandle,
+    InMemoryChangelogHandle,
+    KeyGroupsHandle,
+    LocalFile,
+    OperatorHandle,
+    OperatorStateOffsets,
+    RelativeFileStream,
+    SegmentStream,
+    Stream,
+)
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.locate import Extent, Locator
+from rescale.snapshot.reading.stream_reader import StreamReader
+from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
+from support.snapshot_bytes import keyed_header, keyed_state
+
+HEADER = keyed_header(keyed_state("sum"))
+GROUP = 10
+"""Bytes of a key group."""
+
+
+def stream_of(groups: int) -> bytes:
+    return HEADER + bytes(groups * GROUP)
+
+
+def at(group: int) -> int:
+    """Return the offset of a key group behind the header."""
+    return len(HEADER) + group * GROUP
+
+
+def handle(stream: Stream, first: int, *offsets: int) -> KeyGroupsHandle:
+    return KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, first, offsets, stream)
+
+
+def databases(stream: Stream, *names: str) -> IncrementalHandle:
+    files = tuple(LocalFile(name, RelativeFileStream("file", 1)) for name in names)
+    return IncrementalHandle(HandleTag.INCREMENTAL, 1, "backend", 10, 4, None, stream, files, (), None)
+
+
+def changelog(*base: Any, delta: Sequence[Any] = (), first: int = 0, key_groups: int = 4) -> ChangelogHandle:
+    return ChangelogHandle(HandleTag.CHANGELOG, first, key_groups, 0, base, tuple(delta), 1, None, "id")
+
+
+def change_sets(*sets: tuple[int, Stream]) -> ChangelogStreamHandle:
+    return ChangelogStreamHandle(HandleTag.CHANGELOG_STREAM, 0, 4, sets, 0, 0, "id", None)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., StreamReader]:
+    """Return a function that makes a reader of these files, by name; None is a missing one."""
+
+    def made(streams: Sequence[Stream], entries: Sequence[OperatorState] = (), **files: bytes | None) -> StreamReader:
+        locator = Locator(str(tmp_path / "_metadata"), str(tmp_path), ())
+        for name, content in {"file": b"x", **files}.items():
+            if content is not None:
+                (tmp_path / name).write_bytes(content)
+        for stream in (*streams, RelativeFileStream("file", 1)):
+            locator.extent(stream)
+        (tmp_path / "_metadata").write_bytes(b"metadata")
+        store = open_store(str(tmp_path))
+        pins = {uri: store.stat(uri) for uri in locator.files}
+        some = pins[locator.files[0]]
+        assert some is not None
+        missing = frozenset(uri for uri, pin in pins.items() if pin is None)
+        return StreamReader(
+            b"metadata", tuple((uri, pin or some) for uri, pin in pins.items()), missing, locator, entries
+        )
+
+    return made
+
+
+def test_key_groups_of_a_stream_end_where_the_next_one_begins(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", len(stream_of(3)))
+    read = make([stream], a=stream_of(3)).keyed("sums", 1, handle(stream, 8, at(0), 0, at(1), at(2)))
+    assert (read.subtask, read.framing, read.key_groups) == (1, Framing.CANONICAL, KeyGroupRange(8, 11))
+    assert [group and (group.start, group.length) for group in read.groups] == [
+        (at(0), GROUP),
+        None,
+        (at(1), GROUP),
+        (at(2), GROUP),
+    ]
+    assert read.header == HEADER
+    assert read.state_names == ("sum",)
+
+
+def test_a_base_that_subtasks_share_ends_where_the_key_groups_of_others_begin(
+    make: Callable[..., StreamReader],
+) -> None:
+    stream = RelativeFileStream("a", len(stream_of(4)))
+    parts = [handle(stream, 0, at(0), at(1)), handle(stream, 2, at(2), at(3))]
+    subtasks = tuple(
+        Subtask(i, False, SubtaskState(managed_keyed=changelog(part, first=2 * i, key_groups=2)))
+        for i, part in enumerate(parts)
+    )
+    reader = make([stream], [OperatorState("1" * 32, "", "", 2, 4, None, subtasks)], a=stream_of(4))
+    for i, part in enumerate(parts):
+        (base,) = reader.changelog("sums", i, changelog(part, first=2 * i, key_groups=2)).changelog.base
+        assert isinstance(base, KeyedStream)
+        assert [group and (group.start, group.length) for group in base.groups] == [
+            (at(2 * i), GROUP),
+            (at(2 * i + 1), GROUP),
+        ]
+        assert base.header == HEADER
+
+
+def test_a_base_keeps_the_key_groups_of_its_subtask(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", len(stream_of(4)))
+    reader = make([stream], a=stream_of(4))
+    part = handle(stream, 0, *map(at, range(4)))
+    (base,) = reader.changelog("sums", 0, changelog(part, first=1, key_groups=2)).changelog.base
+    assert isinstance(base, KeyedStream)
+    assert base.key_groups == KeyGroupRange(1, 2)
+    assert [group and group.start for group in base.groups] == [at(1), at(2)]
+
+
+@pytest.mark.parametrize("size", [-1, 1])
+def test_a_file_of_another_size_than_its_handle_says_is_named(make: Callable[..., StreamReader], size: int) -> None:
+    stream = RelativeFileStream("a", len(stream_of(1)) + size)
+    with pytest.raises(SnapshotError, match="does not have the size") as caught:
+        make([stream], a=stream_of(1)).keyed("sums", 0, handle(stream, 0, at(0)))
+    assert (caught.value.operator, caught.value.expected) == ("sums", f"{stream.size} bytes")
+    assert (caught.value.path or "").endswith("/a")
+
+
+def test_a_segment_must_end_in_its_file(make: Callable[..., StreamReader], tmp_path: Path) -> None:
+    data = b"other" + stream_of(1)
+    whole = SegmentStream(str(tmp_path / "a"), 5, len(stream_of(1)), 1, "id")
+    long = SegmentStream(str(tmp_path / "a"), 6, len(stream_of(1)), 1, "id")
+    reader = make([whole], a=data)
+    assert reader.keyed("sums", 0, handle(whole, 0, at(0))).groups == (Extent(1, 5 + at(0), GROUP),)
+    with pytest.raises(SnapshotError, match="does not have the size"):
+        reader.keyed("sums", 0, handle(long, 0, at(0)))
+
+
+def test_of_a_missing_file_the_key_groups_are_known_but_no_header(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", len(stream_of(1)))
+    reader = make([stream], a=None)
+    read = reader.keyed("sums", 0, handle(stream, 0, at(0)))
+    assert (read.header, read.parsed, read.groups[0] is None) == (b"", None, False)
+    state = SubtaskState(managed_keyed=handle(stream, 0, at(0)))
+    entry = OperatorState("1" * 32, "", "", 1, 1, None, (Subtask(0, False, state),))
+    assert not reader.is_whole(entry)
+
+
+def test_a_header_that_is_too_long_is_refused(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", len(stream_of(1)))
+    with (
+        patch("rescale.snapshot.reading.stream_reader.HEADER_LIMIT", len(HEADER) - 1),
+        pytest.raises(SnapshotError, match="the header of a state stream is too long"),
+    ):
+        make([stream], a=stream_of(1)).keyed("sums", 0, handle(stream, 0, at(0)))
+
+
+def test_elements_end_at_the_next_one_of_any_state(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", 30)
+    states = (
+        OperatorStateOffsets("offsets", DistributionMode.SPLIT_DISTRIBUTE, (0, 20)),
+        OperatorStateOffsets("rules", DistributionMode.UNION, (5,)),
+    )
+    read = make([stream], a=bytes(30)).elements("source", 2, OperatorHandle(states, stream), raw=True)
+    assert read is not None
+    assert [[(e.start, e.length) for e in state.elements] for state in read.states] == [[(0, 5), (20, 10)], [(5, 15)]]
+    empty = OperatorHandle((), EmptySegmentStream())
+    assert make([]).elements("source", 2, empty, raw=False) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "invalid"), [(("1.sst", "../2.sst"), "../2.sst"), (("1.sst", "1.sst"), "the same name twice")]
+)
+def test_file_names_of_a_directory_that_flink_never_writes_are_refused(
+    make: Callable[..., StreamReader], names: tuple[str, ...], invalid: str
+) -> None:
+    stream = RelativeFileStream("a", len(HEADER))
+    reader = make([stream], a=HEADER)
+    assert reader.database("sums", 0, databases(stream, "1.sst", "2.sst")).key_groups == KeyGroupRange(10, 13)
+    with pytest.raises(SnapshotError, match="invalid or repeated file names") as caught:
+        reader.database("sums", 0, databases(stream, *names))
+    assert caught.value.found == invalid
+
+
+def test_handles_of_an_invalid_kind_are_named(make: Callable[..., StreamReader]) -> None:
+    stream = RelativeFileStream("a", len(HEADER))
+    reader = make([stream], a=HEADER)
+    with pytest.raises(SnapshotError, match="raw keyed state has a handle of an invalid kind") as caught:
+        reader.raw_keyed("timers", 0, databases(stream))
+    assert caught.value.found == "IncrementalHandle"
+    with pytest.raises(SnapshotError, match="the changelog of subtask 3 has a base of an invalid kind") as caught:
+        reader.changelog("sums", 3, changelog(changelog()))
+    assert caught.value.found == "ChangelogHandle"
+    with pytest.raises(SnapshotError, match="the keyed state of subtask 3 has no stream"):
+        reader.keyed("sums", 3, handle(EmptySegmentStream(), 0, 1))
+
+
+@pytest.mark.parametrize("places", [[(-1, RelativeFileStream("file", 1))], [(0, EmptySegmentStream())]])
+def test_a_set_of_changes_without_a_place_is_refused(
+    make: Callable[..., StreamReader], places: list[tuple[int, Stream]]
+) -> None:
+    with pytest.raises(SnapshotError, match="a set of changes without a valid place") as caught:
+        make([]).changelog("sums", 0, changelog(delta=[change_sets(*places)]))
+    assert caught.value.found == f"{type(places[0][1]).__name__} at {places[0][0]}"
+
+
+def test_a_file_of_changes_may_have_one_byte_more_than_its_handle_says(make: Callable[..., StreamReader]) -> None:
+    """The first byte tells whether the file is compressed."""
+    for size, is_right in ((9, True), (10, True), (8, False), (11, False)):
+        stream = RelativeFileStream("a", size)
+        reader = make([stream], a=bytes(10))
+        if is_right:
+            (changes,) = reader._change_sets("sums", 0, change_sets((0, stream)))
+            assert changes.extent.length == 10
+        else:
+            with pytest.raises(SnapshotError, match="does not have the size"):
+                list(reader._change_sets("sums", 0, change_sets((0, stream))))
+
+
+def test_a_subtask_may_have_neither_base_nor_changes(make: Callable[..., StreamReader]) -> None:
+    none = InMemoryChangelogHandle(0, 4, 0, 0, (), "id")
+    read = make([]).changelog("sums", 0, changelog(delta=[none]))
+    assert (read.changelog.base, read.changelog.changes) == ((), ())

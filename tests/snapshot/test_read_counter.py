@@ -1,0 +1,69 @@
+"""Counting what is read of a unit while it is under way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.tasks.slices import work_through
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.read_counter import count, counted
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
+
+def test_bytes_count_when_they_are_read_and_add_up_to_the_weight() -> None:
+    reported: list[int] = []
+    with counted(100, reported.append):
+        count(30)
+        count(20)
+        assert reported == [30, 20]
+    assert sum(reported) == 100
+
+
+def test_bytes_that_are_read_twice_count_once() -> None:
+    reported: list[int] = []
+    with counted(100, reported.append):
+        for _ in range(2):
+            count(80)
+    assert sum(reported) == 100
+
+
+def test_unit_that_fails_counts_no_bytes_that_it_has_not_read() -> None:
+    reported: list[int] = []
+
+    def fail() -> None:
+        with counted(100, reported.append):
+            count(30)
+            raise ValueError("damaged")
+
+    with pytest.raises(ValueError, match="damaged"):
+        fail()
+    assert reported == [30]
+
+
+def test_nothing_is_counted_outside_of_a_unit() -> None:
+    reported: list[int] = []
+    with counted(1, reported.append):
+        pass
+    count(30)
+    assert reported == [1]
+
+
+def test_large_file_counts_in_chunks_before_its_unit_ends(tmp_path: Path) -> None:
+    """Units run in threads, and each thread counts its own."""
+    (tmp_path / "file").write_bytes(bytes(1000))
+    files = SnapshotFiles(((str(tmp_path / "file"), None),))
+    reported: list[int] = []
+
+    def read(length: int) -> tuple[int, int]:
+        chunks = files.chunks(Extent(0, 0, length), 100)
+        next(chunks)
+        begun = sum(reported)
+        return begun, sum(map(len, chunks))
+
+    outcomes = list(work_through(read, [(1000, 1000)], reported.append))
+    assert outcomes == [((100, 900), None)]
+    reported.clear()
+    assert len(list(work_through(read, [(400, 400), (300, 300), (200, 200)], reported.append))) == 3
+    assert sum(reported) == 900

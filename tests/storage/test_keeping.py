@@ -1,0 +1,85 @@
+"""Files under another name: by the store, as a copy by requests of bounded size, or through this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.storage.contract import Pin, Span
+from rescale.storage.keeping import is_one_file, keep, may_be_kept
+from rescale.storage.locations import parent
+from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
+from support.s3 import S3Server, requests_of, somebodys_store
+
+MIB = 1 << 20
+DATA = bytes(range(256)) * 4096 * 11
+"""11 MiB."""
+
+
+def span(uri: str) -> Span:
+    pin = open_store(uri).stat(uri)
+    assert pin is not None
+    return Span(uri, 0, pin.size, pin)
+
+
+def test_a_local_file_gets_a_second_name(tmp_path: Path) -> None:
+    source, kept = tmp_path / "a", tmp_path / "kept" / "b"
+    source.write_bytes(DATA)
+    keep(str(kept), span(str(source)), str(tmp_path / "staging"))
+    assert is_one_file(str(kept), str(source))
+    source.unlink()
+    assert kept.read_bytes() == DATA
+    assert not is_one_file(str(kept), str(source))
+
+
+@pytest.mark.parametrize(("part", "requests"), [(16 * MIB, {"PutObject": 1}), (5 * MIB, {"UploadPart": 3})])
+def test_a_local_file_is_kept_in_s3_in_one_put_or_in_parts(
+    s3: S3Server, tmp_path: Path, part: int, requests: dict[str, int]
+) -> None:
+    source = tmp_path / "a"
+    source.write_bytes(DATA)
+    kept = f"s3://{s3.new_bucket('keeping')}/pins/a"
+    s3.declare(parent(kept))
+    with patch("rescale.storage.keeping._PART", part):
+        sent = requests_of(lambda: keep(kept, span(str(source)), parent(kept)))
+    assert {kind: sent[kind] for kind in ("PutObject", "UploadPart") if sent[kind]} == requests
+    assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
+
+
+@pytest.mark.parametrize(("largest", "requests"), [(16 * MIB, {"CopyObject": 1}), (MIB, {"UploadPartCopy": 3})])
+def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: dict[str, int]) -> None:
+    bucket = s3.new_bucket("keeping")
+    source, kept = f"s3://{bucket}/a", f"s3://{bucket}/pins/a"
+    somebodys_store(source).put(source, DATA)
+    s3.declare(parent(kept))
+    before = REQUESTS.bytes_copied
+    with patch("rescale.storage.keeping._PART", 5 * MIB), patch("rescale.storage.keeping._LARGEST_COPY", largest):
+        sent = requests_of(lambda: keep(kept, span(source), parent(kept)))
+    assert {kind: sent[kind] for kind in ("CopyObject", "UploadPartCopy") if sent[kind]} == requests
+    assert not sent["GetObject"]
+    assert REQUESTS.bytes_copied - before == len(DATA)
+    assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
+
+
+def test_a_file_that_changed_is_not_kept(tmp_path: Path) -> None:
+    source, kept = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(DATA)
+    seen = span(str(source))
+    source.write_bytes(DATA[::-1] + b"more")
+    with pytest.raises(SnapshotError):
+        keep(str(kept), seen, str(tmp_path / "staging"))
+    assert not kept.exists()
+
+
+def test_only_whole_files_of_one_kind_of_store_can_be_kept_by_one_request() -> None:
+    pin = Pin(100)
+    assert may_be_kept("/b", Span("/a", 0, 100, pin))
+    assert may_be_kept("s3://b/b", Span("s3://b/a", 0, 100, pin))
+    assert not may_be_kept("/b", Span("/a", 1, 99, pin))
+    assert not may_be_kept("/b", Span("s3://b/a", 0, 100, pin))
+    assert not may_be_kept("s3://b/b", Span("s3://b/a", 0, 6 << 30, Pin(6 << 30)))
+    assert not is_one_file("s3://b/a", "s3://b/a")

@@ -1,0 +1,88 @@
+"""Reports of reads that fail once, twice alike, or twice differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rescale.storage.rereads import changed_sides, read_again_on_failure
+from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, StoreError
+
+DAMAGED = SnapshotError("a block is damaged", path="/source/1", offset=7, expected="checksum 1", found="checksum 2")
+DIFFERENT = IntegrityError("records differ", path="/target/1")
+BUSY = StoreError("the store is busy")
+
+
+def outcomes(*results: RescaleError | int) -> tuple[Callable[[], int], list[int]]:
+    """Return work with these results or errors, in turn, and a list of its calls."""
+    calls: list[int] = []
+    turns: Iterator[RescaleError | int] = iter(results)
+
+    def work() -> int:
+        calls.append(len(calls))
+        result = next(turns)
+        if isinstance(result, RescaleError):
+            raise result
+        return result
+
+    return work, calls
+
+
+def test_reads_that_succeed_are_not_repeated() -> None:
+    work, calls = outcomes(3)
+    assert read_again_on_failure(work) == 3
+    assert len(calls) == 1
+
+
+def test_an_error_that_may_pass_is_not_looked_into() -> None:
+    work, calls = outcomes(BUSY)
+    with pytest.raises(StoreError, match="the store is busy"):
+        read_again_on_failure(work)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("error", [DAMAGED, DIFFERENT])
+def test_an_error_of_both_reads_is_raised(error: RescaleError) -> None:
+    work, calls = outcomes(error, error)
+    with pytest.raises(type(error)) as caught:
+        read_again_on_failure(work)
+    assert caught.value is error
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("second", [1, DIFFERENT])
+@pytest.mark.parametrize(
+    ("first", "side", "named"),
+    [(DAMAGED, None, "source"), (IntegrityError("sums differ"), None, "result"), (DAMAGED, "plan", "plan")],
+)
+def test_reads_that_differ_are_worth_another_try(
+    first: RescaleError, side: str | None, named: str, second: RescaleError | int
+) -> None:
+    work, _ = outcomes(first, second)
+    with pytest.raises(StoreError, match=f"the {named} did not read the same twice") as caught:
+        read_again_on_failure(work, side)
+    assert not caught.value.final
+    assert (caught.value.path, caught.value.offset, caught.value.expected) == (first.path, first.offset, first.expected)
+    assert caught.value.found == f"in the first read: {first.what}; in the second read, something else"
+
+
+def test_a_second_read_that_fails_in_passing_tells_nothing() -> None:
+    work, _ = outcomes(DAMAGED, BUSY)
+    with pytest.raises(StoreError, match="the store is busy"):
+        read_again_on_failure(work)
+
+
+def test_refusals_of_different_files_for_one_reason_are_the_same() -> None:
+    work, _ = outcomes(
+        RequestError("access denied", path="/1", found="403"), RequestError("access denied", found="403")
+    )
+    with pytest.raises(RequestError, match="access denied") as caught:
+        read_again_on_failure(work)
+    assert caught.value.path == "/1"
+
+
+def test_sides_that_changed_are_named() -> None:
+    assert changed_sides((1, 2), (1, 2)) == []
+    assert changed_sides((1, 2), (1, 3)) == ["result"]
+    assert changed_sides((1, 2), (4, 3)) == ["source", "result"]

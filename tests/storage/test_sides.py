@@ -1,0 +1,118 @@
+"""Which side a location is on, and what configures the store of a side."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.sides import (
+    TARGETS,
+    Side,
+    aws_variables,
+    declare_targets,
+    environment,
+    is_one_store,
+    set_own,
+    side_of,
+    variables_of,
+)
+
+_BASE = {
+    "HOME": "/home",
+    "AWS_ACCESS_KEY_ID": "plain",
+    "AWS_SECRET_ACCESS_KEY": "plain",
+    "AWS_ENDPOINT_URL": "http://plain",
+    "AWS_REGION": "plain",
+    "AWS_CONFIG_FILE": "/config",
+    "AWS_CA_BUNDLE": "/ca",
+}
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+
+
+def test_what_lies_in_or_beside_a_declared_target_is_on_the_targets_side() -> None:
+    assert side_of("s3://b/anything") is Side.TARGET, "without a declaration, there is one side"
+    declare_targets(["s3://b/new", "s3://b/old.rescale/rounds/round-1", "s3://c/x.rescale/plan-1.json"])
+    target = ["s3://b/new", "s3://b/new/f", "s3://b/new.rescale/claim", "s3://b/old/f", "s3://b/old.rescale/pins/p"]
+    assert {side_of(uri) for uri in [*target, "s3://c/x/f"]} == {Side.TARGET}
+    source = ["s3://b/newer", "s3://b/new.rescaled/f", "s3://b", "s3://c/old/f", "s3://c/x.rescales"]
+    assert {side_of(uri) for uri in source} == {Side.SOURCE}
+    declare_targets([])
+    assert side_of("s3://b/new") is Side.SOURCE
+
+
+def test_stores_are_two_only_if_they_are_configured_differently() -> None:
+    os.environ.update(_BASE)
+    declare_targets(["s3://b/new"])
+    pair = ("s3://b/new/f", "s3://b/old/f")
+    assert is_one_store(*pair)
+    set_own(Side.SOURCE, {"AWS_PROFILE": "p"})
+    assert not is_one_store(*pair)
+    assert is_one_store("s3://b/old/f", "s3://c/f")
+    assert is_one_store("/a", "/b")
+    assert not is_one_store("/a", "s3://b/old/f")
+    set_own(Side.TARGET, {"AWS_PROFILE": "p"})
+    assert is_one_store(*pair)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, _BASE),
+        ({"AWS_PROFILE": "p"}, {"AWS_PROFILE": "p", "AWS_ACCESS_KEY_ID": "plain", "AWS_SECRET_ACCESS_KEY": "plain"}),
+        ({"AWS_ACCESS_KEY_ID": "k"}, {"AWS_ACCESS_KEY_ID": "k", "AWS_CONFIG_FILE": None}),
+        ({"AWS_REGION": "r"}, {"AWS_REGION": "r", "AWS_ACCESS_KEY_ID": "plain", "AWS_SECRET_ACCESS_KEY": "plain"}),
+        ({"AWS_ACCESS_KEY_ID": "k", "AWS_CA_BUNDLE": ""}, {"AWS_ACCESS_KEY_ID": "k", "AWS_CONFIG_FILE": None}),
+    ],
+    ids=["nothing", "profile", "keys", "region", "no bundle"],
+)
+def test_side_with_variables_of_its_own_takes_access_from_one_place(
+    own: dict[str, str], expected: dict[str, str | None]
+) -> None:
+    shared = {"HOME": "/home", "AWS_CONFIG_FILE": "/config"} | (
+        {} if "AWS_CA_BUNDLE" in own else {"AWS_CA_BUNDLE": "/ca"}
+    )
+    wanted = {name: value for name, value in {**shared, **expected}.items() if value is not None}
+    of_source = {Side.SOURCE.prefix + name: value for name, value in own.items()}
+    assert variables_of(Side.SOURCE, {**_BASE, **of_source}) == wanted
+    assert variables_of(Side.TARGET, {**_BASE, **of_source}) == _BASE
+
+
+def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "[profile p]\nendpoint_url = http://store.example\nregion = eu-west-1\naws_access_key_id = k\n"
+        "aws_secret_access_key = s\ns3 =\n  addressing_style = virtual\n"
+    )
+    os.environ.update({**_BASE, "AWS_CONFIG_FILE": str(tmp_path / "config")})
+    os.environ.pop("AWS_CA_BUNDLE")
+    before = dict(os.environ)
+    set_own(Side.SOURCE, {"AWS_PROFILE": "p"})
+    source, target = own_client(Side.SOURCE), own_client(Side.TARGET)
+    assert (source.meta.endpoint_url, source.meta.region_name) == ("http://store.example", "eu-west-1")
+    assert source.meta.config.s3 == {"addressing_style": "virtual"}  # type: ignore[attr-defined]
+    assert source._request_signer._credentials.access_key == "k"  # type: ignore[attr-defined]
+    assert (target.meta.endpoint_url, target.meta.region_name) == ("http://plain", "plain")
+    assert target._request_signer._credentials.access_key == "plain"  # type: ignore[attr-defined]
+    assert {name: value for name, value in os.environ.items() if not name.startswith("RESCALE_")} == before
+
+
+def test_other_threads_never_see_the_variables_of_a_client_that_is_made() -> None:
+    os.environ.update(_BASE)
+    seen: list[dict[str, str]] = []
+    with aws_variables({"AWS_ACCESS_KEY_ID": "other"}):
+        reader = threading.Thread(target=lambda: seen.append(environment()))
+        reader.start()
+        reader.join(0.2)
+        assert not seen
+        assert "AWS_ENDPOINT_URL" not in os.environ
+    reader.join()
+    assert seen == [dict(os.environ)]
+    assert seen[0]["AWS_ACCESS_KEY_ID"] == "plain"
+    assert TARGETS not in seen[0]

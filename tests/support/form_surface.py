@@ -1,0 +1,95 @@
+"""Sentences of errors in Airflow, which has no options, no commands and no variables of a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import rescale
+from rescale.airflow.forms.form_advice import reword_for_form
+from rescale.text import errors
+from rescale.text.errors import RescaleError
+
+COMMANDS = "inspect|plan|run|follow|validate|diff|report|match|discard|virtual-keys|doctor|demo"
+
+_OF_A_SHELL = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w])AWS_[A-Z]|same command")
+_OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
+"""Commands of other programs, which users of either surface have."""
+
+_SENTENCES = ("what", "expected", "advice")
+"""Details that are worded where the error is raised; the others name what was given or found."""
+
+_PACKAGE = Path(rescale.__file__).parent
+
+_COMMAND_LINE = ("cli", "demo", "doctor/flink_cluster.py")
+"""Modules of the package whose errors only a shell shows."""
+
+
+def is_of_a_shell(text: str) -> bool:
+    """Return whether a text has an option, a command of `rescale`, or a variable of the AWS SDKs."""
+    return _OF_A_SHELL.search(_OF_OTHERS.sub("", text)) is not None
+
+
+class Detail(NamedTuple):
+    """A detail that an error was given, and the line of code that did."""
+
+    place: str
+    name: str
+    value: str
+
+    @property
+    def is_in_forms(self) -> bool:
+        """Whether Airflow may show the error, too."""
+        path = Path(self.place.rpartition(":")[0])
+        ours = path.relative_to(_PACKAGE) if path.is_relative_to(_PACKAGE) else None
+        return ours is not None and not any(ours.is_relative_to(other) for other in _COMMAND_LINE)
+
+    @property
+    def in_a_form(self) -> str:
+        """The detail as a form words it."""
+        error = RescaleError("")
+        setattr(error, self.name, self.value)
+        reword_for_form(error)
+        return str(getattr(error, self.name))
+
+
+@contextmanager
+def details_of_errors() -> Iterator[list[Detail]]:
+    """Yield a list that gets the sentences of every error that is made in the block.
+
+    It keeps no errors, because their tracebacks would keep files open.
+    """
+    details: list[Detail] = []
+
+    def set_detail(error: RescaleError, name: str, value: Any) -> None:
+        object.__setattr__(error, name, value)
+        if name in _SENTENCES and value is not None:
+            details.append(Detail(_place(), name, value if isinstance(value, str) else str(value)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RescaleError, "__setattr__", set_detail, raising=False)
+        yield details
+
+
+def _place() -> str:
+    """Return the line of code that gives an error a detail, by `errors` or a context manager."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename in (errors.__file__, contextlib.__file__):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@pytest.fixture(autouse=True)
+def errors_can_be_shown_in_forms() -> Iterator[None]:
+    """Fail a test if it makes an error whose sentences name options, commands or variables of a shell in Airflow."""
+    with details_of_errors() as details:
+        yield
+    worded = [detail for detail in details if is_of_a_shell(detail.value) and detail.is_in_forms]
+    assert not [(detail.place, detail.in_a_form) for detail in worded if is_of_a_shell(detail.in_a_form)]

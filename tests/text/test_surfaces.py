@@ -1,0 +1,62 @@
+"""Sentences for both surfaces name no option, command or variable as a shell has it.
+
+They have mentions in an `Advice`, which each surface words.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import rescale
+from rescale.options.rows import OPTIONS
+from support.form_surface import is_of_a_shell
+
+PACKAGE = Path(rescale.__file__).parent
+
+OF_THE_COMMAND_LINE = (
+    *(
+        "cli",
+        "demo",
+        "options/rows.py",
+        "options/follow_rows.py",
+        "schemas/documents.py",
+        "doctor/flink_cluster.py",
+        "planning/matching.py",
+    ),
+    *(f"report/pages/{page}.py" for page in ("file_changes", "matched", "other_release", "outcome", "preparation")),
+    "storage/s3/s3_advice.py",
+)
+"""Files for the command line alone, the rows that options are made from, and its wording of settings."""
+
+WORDED = ("mention", "command", "setting", "s3_advice", "in_option", "Mention")
+"""Functions whose arguments each surface words."""
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield each text that is no docstring and that no surface words, with its place."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if any(place.is_relative_to(other) for other in OF_THE_COMMAND_LINE):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = [*ast.walk(tree)]
+        left = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDED:
+                left.update(ast.walk(node))
+        yield from (
+            (f"{place}:{node.lineno}", node.value)
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left
+        )
+
+
+def test_no_sentence_of_both_surfaces_is_worded_for_a_shell() -> None:
+    assert [(place, text) for place, text in texts() if " " in text and is_of_a_shell(text)] == []
+
+
+def test_fields_of_the_form_name_nothing_of_a_shell() -> None:
+    helps = [row.field.help for row in OPTIONS]
+    assert [text for text in helps if is_of_a_shell(text)] == []
