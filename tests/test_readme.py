@@ -9,7 +9,7 @@ import pytest
 
 from support.readme import DOCS, READMES, ROOT
 
-MARKS = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS"}
+MARKS = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS", "RESCALE_TARGETS"}
 """Nobody sets these."""
 
 

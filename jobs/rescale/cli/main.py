@@ -12,7 +12,6 @@ from itertools import pairwise
 from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
-from rescale.options.profiles import use_profiles
 from rescale.text.errors import RequestError, StoreError, unexpected
 
 _STEPS = """\
@@ -154,6 +153,8 @@ def _open_closed_streams() -> None:
 def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
     try:
+        from rescale.options.profiles import use_profiles  # late: Python may refuse the clock (`unexpected`)
+
         _refuse_other_bytes(arguments)
         parsed = parser().parse_args(arguments)
         resumes = parsed.resumes
