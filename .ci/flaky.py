@@ -31,6 +31,7 @@ STARTS_PROGRAMS = (
     "tests/execution/test_driver.py",
     "tests/execution/test_lost_drivers.py",
     "tests/execution/test_lost_executors.py",
+    "tests/execution/tasks/spark/test_session.py",
     "tests/k8s/",
     "tests/oracle/",
     "tests/report/test_in_a_browser.py",

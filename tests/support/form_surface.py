@@ -31,6 +31,9 @@ _PACKAGE = Path(rescale.__file__).parent
 _COMMAND_LINE = ("cli", "demo", "doctor/flink_cluster.py")
 """Modules of the package whose errors only a shell shows."""
 
+_VARIABLES = ("storage/s3/object_settings.py", "storage/s3/s3_client.py")
+"""Modules with errors about the value of a variable, which Airflow's workers and pods have, too."""
+
 
 def is_of_a_shell(text: str) -> bool:
     """Return whether a text has an option, a command of `rescale`, or a variable of the AWS SDKs."""
@@ -49,7 +52,7 @@ class Detail(NamedTuple):
         """Whether Airflow may show the error, too."""
         path = Path(self.place.rpartition(":")[0])
         ours = path.relative_to(_PACKAGE) if path.is_relative_to(_PACKAGE) else None
-        return ours is not None and not any(ours.is_relative_to(other) for other in _COMMAND_LINE)
+        return ours is not None and not any(ours.is_relative_to(other) for other in (*_COMMAND_LINE, *_VARIABLES))
 
     @property
     def in_a_form(self) -> str:

@@ -92,3 +92,9 @@ def joined(separator: str, pieces: Iterable[str | Mention]) -> Advice:
 
 
 SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")
+
+
+def advice_of_text(text: str) -> Advice:
+    """Return the advice that was printed as `text`; of its mentions, it has only `SAME_COMMAND`."""
+    before, same, behind = text.partition(SAME_COMMAND.text)
+    return Advice(*(part for part in (before, SAME_COMMAND if same else "", behind) if part))

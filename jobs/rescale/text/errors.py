@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import UNSET
 
-from rescale.text.advice import SAME_COMMAND, Advice, Mention
+from rescale.text.advice import SAME_COMMAND, Advice, Mention, advice_of_text
 from rescale.text.error_document import ErrorDocument
 from rescale.text.names import encodable, printable, printable_lines, without_secrets
 
@@ -160,6 +160,8 @@ class RescaleError(Exception):
         names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
         labelled = [line.removeprefix("  ").partition(": ") for line in lines]
         details: dict[str, Any] = {names[label]: value for label, _, value in labelled if label in names}
+        if "advice" in details:
+            details["advice"] = advice_of_text(details["advice"])
         error_class = _BY_NAME.get(kind)
         return None if error_class is None else error_class(what, **details)
 

@@ -385,7 +385,7 @@ def test_unknown_profile_is_refused_with_the_files_of_profiles(monkeypatch: pyte
     assert type(error) is RequestError
     assert error.what == "there is no AWS profile 'nobody'"
     assert (error.path or "").startswith("/no/config and ")
-    assert "AWS_CONFIG_FILE" in str(error.advice)
+    assert "add [profile nobody] to the first file" in str(error.advice)
 
 
 def _error_of(call: Callable[[], object]) -> RescaleError:

@@ -98,6 +98,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     `storage_access`.
     """
     from rescale.storage.sides import has_sides
+    from rescale.storage.store import forget_stores
 
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
@@ -112,6 +113,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
         finally:
             os.environ.clear()
             os.environ.update(before)
+            forget_stores()
 
 
 def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
