@@ -143,6 +143,16 @@ def knows_no_directories() -> None:
 
 
 @pytest.fixture(autouse=True)
+def keeps_its_store(s3: S3Server) -> Iterator[None]:  # noqa: ARG001
+    """Go back to the S3 store of this session after a test that forgot it, and may have opened one of its own."""
+    before = stores._s3()
+    yield
+    if stores._s3() is not before:
+        stores.forget_stores()
+        stores._s3()
+
+
+@pytest.fixture(autouse=True)
 def waits_for_the_disk() -> Iterator[None]:
     """Do nothing; folders may override this."""
     with no_waits():
