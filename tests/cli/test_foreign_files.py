@@ -5,84 +5,20 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rescale.cli.main import main
-from rescale.runstate.claim import claim
-from rescale.storage.files import document_folders, owned
+from rescale.storage.files import document_folders
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.scratch import ScratchKind
 from rescale.text.errors import RequestError
 from support.commands import Captured, answer
-from support.disks import bound
-from support.pipeline import plan_rescale
+from support.ground import SHAPE, Ground, interrupted
 from support.slow import pairs_in_turn
-from support.snapshots import directory
 from support.trees import tree
-
-SAVEPOINT = Path(directory("2-clicks"))
-SHAPE = ("--parallelism", "3")
-
-
-@dataclass(frozen=True)
-class Ground:
-    """Directory `home` with a source and whatever a test adds; `mounts` unmounts at the end."""
-
-    home: Path
-    mounts: ExitStack
-
-    @property
-    def source(self) -> Path:
-        return self.home / "source"
-
-    @property
-    def target(self) -> Path:
-        return self.home / "target"
-
-    @property
-    def documents(self) -> Path:
-        return self.home / "target.rescale"
-
-    def savepoint(self, name: str) -> Path:
-        """Make a foreign snapshot."""
-        shutil.copytree(SAVEPOINT, self.home / name)
-        return self.home / name
-
-    def folder(self, name: str, *files: str) -> Path:
-        """Make a foreign directory with files."""
-        (self.home / name).mkdir()
-        for file in files:
-            (self.home / name / file).parent.mkdir(parents=True, exist_ok=True)
-            (self.home / name / file).write_text(f"the only copy of {file}")
-        return self.home / name
-
-    def bind(self, folder: Path, at: Path) -> None:
-        at.mkdir(parents=True, exist_ok=True)
-        self.mounts.enter_context(bound(folder, at))
-
-    def run(self, target: Path | None = None) -> int:
-        return main(["run", str(self.source), "--target", str(target or self.target), *SHAPE])
-
-
-@pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    with ExitStack() as mounts:
-        ground = Ground(tmp_path / "home", mounts)
-        ground.home.mkdir()
-        ground.savepoint("source")
-        yield ground
-
-
-def interrupted(ground: Ground, target: Path) -> None:
-    """Claim the target as an interrupted run of another process, which this process knows nothing of."""
-    claim(plan_rescale(str(ground.source), str(target), ["3"]))
-    owned.forget()
-
 
 # Scratch directories
 
@@ -295,90 +231,6 @@ def test_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
         interrupted(ground, ground.target)
         assert main(["discard", str(names / "target")]) == 0
         assert not ground.documents.exists()
-
-
-# Target and source
-
-
-def _below_a_mount_of_the_source(ground: Ground) -> Path:
-    ground.bind(ground.source, ground.home / "mounted")
-    return ground.home / "mounted" / "result"
-
-
-def _a_mount_of_the_source(ground: Ground) -> Path:
-    ground.bind(ground.source, ground.home / "mounted")
-    return ground.home / "mounted"
-
-
-def _below_a_mount_of_a_folder_of_the_source(ground: Ground) -> Path:
-    (ground.source / "shared").mkdir()
-    ground.bind(ground.source / "shared", ground.home / "mounted")
-    return ground.home / "mounted" / "result"
-
-
-def _below_a_mount_of_the_parent_of_the_source(ground: Ground) -> Path:
-    ground.bind(ground.home, ground.home.parent / "mounted")
-    return ground.home.parent / "mounted" / "source" / "result"
-
-
-def _around_the_source(ground: Ground) -> Path:
-    """Return another name of the directory that holds the source."""
-    ground.bind(ground.home, ground.home.parent / "mounted")
-    return ground.home.parent / "mounted"
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        _below_a_mount_of_the_source,
-        _a_mount_of_the_source,
-        _below_a_mount_of_a_folder_of_the_source,
-        _below_a_mount_of_the_parent_of_the_source,
-        _around_the_source,
-    ],
-)
-def test_target_inside_or_around_the_source_by_another_name_is_refused(
-    ground: Ground, capsys: Captured, place: Callable[[Ground], Path]
-) -> None:
-    target = place(ground)
-    before = tree(ground.home)
-    code, document = answer(capsys, "run", str(ground.source), "--target", str(target), *SHAPE)
-    assert tree(ground.home) == before
-    assert (code, document["error"], document["path"]) == (2, "RequestError", str(target))
-    assert not Path(f"{target}.rescale").exists()
-
-
-@pytest.mark.parametrize(
-    ("step", "is_source"),
-    pairs_in_turn(["reshuffle_keyed_state", "move_and_validate", "validate_coverage"], [True, False], quick=1),
-)
-def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, step: str, is_source: bool) -> None:
-    interrupted(ground, ground.target)
-    others = ground.source if is_source else ground.savepoint("others")
-    ground.target.symlink_to(others)
-    (plan,) = ground.documents.glob("plan-*.json")
-    before = tree(others), tree(ground.documents), sorted(ground.home.iterdir())
-    result = ground.home.parent / "result.json"
-    command_line = [sys.executable, "-m", step, "--plan", str(plan), "--result", str(result), "--master", "local[2]"]
-    assert subprocess.run(command_line, check=False, capture_output=True).returncode == 2
-    assert (tree(others), tree(ground.documents), sorted(ground.home.iterdir())) == before
-
-
-def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: Ground) -> None:
-    """The same process goes on writing after the target was replaced."""
-    others, store = ground.savepoint("others"), LocalStore()
-    store.put(str(ground.target / "a"), b"state")
-    before = tree(others)
-    ground.target.rename(ground.home / "moved")
-    ground.target.symlink_to(others)
-    for write in (store.put, store.put_if_absent):
-        with pytest.raises(RequestError):
-            write(str(ground.target / "b"), b"state")
-    with pytest.raises(RequestError):
-        store.begin_parts(str(ground.target / "c"), str(ground.home / "target.rescale" / "staging"))
-    with pytest.raises(RequestError):
-        store.delete([str(ground.target / "_metadata")])
-    assert tree(others) == before
 
 
 # Results and reports
