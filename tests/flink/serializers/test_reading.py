@@ -36,7 +36,6 @@ TABLE = "org.apache.flink.table.runtime.typeutils."
 SCALA_OF_TABLES = "org.apache.flink.table.api.typeutils."
 CEP = "org.apache.flink.cep.nfa."
 AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
-JAVA_STRING = bytes.fromhex("aced0005") + b"\x74" + utf("anything")
 TUPLE = composite(
     RUNTIME + "TupleSerializerSnapshot",
     STRING,
