@@ -179,7 +179,7 @@ def test_result_cannot_refer_to_another_store(stores: TwoStores) -> None:
     source = stores.put_source("2-rocksdb-native", PLACE)
     command = ("plan", source, "--target", RESULT, "--parallelism", "3", "--files", "refer")
     code, error, _ = rescale(stores, *command, *PROFILES)
-    assert (code, error["what"]) == (2, "a result cannot refer to files in another store"), error
+    assert (code, error["what"]) == (2, "a result in S3 cannot refer to files in another store"), error
 
 
 def test_profile_for_a_local_place_is_refused(stores: TwoStores, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.planning.request.request import make_request, parse_key_hashes, parse_numbers
+from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
 
 
@@ -95,3 +96,11 @@ def test_parallelism_given_twice_is_refused(arguments: list[str], whose: str) ->
 def test_target_at_the_root_of_a_store_is_refused(target: str) -> None:
     with pytest.raises(RequestError, match="directory of its own"):
         make_request("s3://other/savepoint", target)
+
+
+def test_only_a_result_in_s3_is_bound_to_the_store_of_the_files_that_it_refers_to(tmp_path: Path) -> None:
+    local = str(tmp_path / "new")
+    for source, target in (("s3://b/old", local), ("s3://b/old", "s3://c/new"), (str(tmp_path / "old"), local)):
+        assert make_request(source, target, files=Files.REFER).files is Files.REFER
+    with pytest.raises(RequestError, match="a result in S3 cannot refer to local files"):
+        make_request(str(tmp_path / "old"), "s3://c/new", files=Files.REFER)

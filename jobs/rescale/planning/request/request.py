@@ -103,19 +103,11 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
     refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
-    if files is Files.REFER and is_s3(target) and not is_s3(source):
+    if files is Files.REFER and is_s3(target) and not is_one_store(source, target):
         raise RequestError(
-            "a result in S3 cannot refer to local files",
+            f"a result in S3 cannot refer to {'files in another store' if is_s3(source) else 'local files'}",
             path=target,
-            expected="a source and a target in the same file system, to refer to files",
-            found=source,
-            advice=Advice("leave ", mention("files"), " out, so that files are copied"),
-        )
-    if files is Files.REFER and is_s3(source) and not is_one_store(source, target):
-        raise RequestError(
-            "a result cannot refer to files in another store",
-            path=target,
-            expected="a source and a target in the same S3 store, to refer to files",
+            expected="a source and a target in the same store, to refer to files",
             found=source,
             advice=Advice("leave ", mention("files"), " out, so that files are copied"),
         )
