@@ -38,7 +38,7 @@ class YoungRecords:
             records.data, records.limits, records.ends, records.states, self._kinds, self._untils, keep
         )
         if wrong_one >= 0:
-            raise unreadable_time(self._names[int(records.states[wrong_one])], 0)
+            raise unreadable_time(self._names[int(records.states[wrong_one])])
         shortened = records
         for rule in self._lists:
             chosen = np.flatnonzero(records.states == rule.state_id)
