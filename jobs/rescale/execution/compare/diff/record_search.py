@@ -176,8 +176,8 @@ def differing_records(
             (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
         )
     listed: dict[str, list[FoundRecord]] = defaultdict(list)
-    for found in _search(units, bits, chosen, files, tasks, listing=True):
-        for state, records in found.records.items():
+    for of_unit in _search(units, bits, chosen, files, tasks, listing=True):
+        for state, records in of_unit.records.items():
             listed[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
@@ -210,9 +210,9 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
     """Return by state the number of records in each bucket, and the buckets that differ between the sides."""
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     sides: dict[str, tuple[dict[int, Bucket], dict[int, Bucket]]] = defaultdict(lambda: ({}, {}))
-    for found in results:
-        for state, buckets in found.buckets.items():
-            side = sides[state][found.side]
+    for of_unit in results:
+        for state, buckets in of_unit.buckets.items():
+            side = sides[state][of_unit.side]
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
                 side[ending] = _joined(side.get(ending, Bucket(0, 0)), bucket)
