@@ -24,7 +24,7 @@ def _time(data: Bytes, at: Long) -> Long:
 
 
 @compiled
-def mark_young(
+def unmark_old(
     data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, untils: Longs, keep: Flags
 ) -> Long:
     """Unmark values, and values of maps, that were last accessed at or before the time in `untils` for their state.
