@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[264.0], help="of the canonical savepoint, about")
     parser.add_argument("--value-size", type=int, nargs="+", default=[100, 1000], help="bytes of the largest value")
     parser.add_argument("--flink", default="2.3.0", help="the release of Flink")
-    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
     parser.add_argument("--rescale", nargs="+", default=[RESCALE], help="the commands to compare")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()

@@ -124,11 +124,11 @@ class OfObstore:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=3000, help="small reads; a tenth of it in puts")
+    parser.add_argument("--requests", type=int, default=3000, help="number of small reads; puts are a tenth as many")
     parser.add_argument(
         "--megabytes", type=int, default=400, help="of large reads, and of the savepoint of large files"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
     parser.add_argument("--subtasks", type=int, default=1000, help="of the savepoint of small files")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
