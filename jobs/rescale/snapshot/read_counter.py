@@ -11,10 +11,10 @@ _thread = threading.local()
 
 @contextmanager
 def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
-    """Report to `done` what this thread reads in the block; at the end of the block, `weight` bytes were reported.
+    """Report to `done` the bytes that this thread reads in the block, and at its end what is missing to `weight`.
 
-    A unit may be read twice, so no more than `weight` bytes are reported. Nothing is added at the end of a block that
-    raises an error.
+    A unit may be read twice, so no more than `weight` bytes are reported. If the block raises an error, only what was
+    read is reported.
     """
     left = weight
 

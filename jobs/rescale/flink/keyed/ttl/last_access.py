@@ -48,7 +48,7 @@ def instant_of(time: int) -> str:
 class AgeRule(NamedTuple):
     """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
 
-    `element` is the type of a list's elements behind their time; None for other kinds, whose values have lengths.
+    `element` is the type of a list's elements behind their time; None for other kinds, whose values have one time each.
     """
 
     state_id: int

@@ -1,7 +1,7 @@
 """Records without old values, and the number of old ones: the slow twin of `YoungRecords`.
 
-A comparison reads its source through it, so that a move and its proof share no more than the end of an element. A value
-is left out only after its own time of last access was read, and it is counted.
+A comparison reads its source through it, so that a move and its proof share only the search for the end of an element.
+A value is left out only after its own time of last access was read, and it is counted.
 """
 
 from __future__ import annotations
