@@ -61,6 +61,8 @@ LEVELS = {
 """Options of Flink: checkpoints only when they are asked for, and so little in a level that there are several."""
 
 STAGES = {"read": "read and check every record", "write": "write every record", "validate": "validate"}
+"""Beginnings of the lines about parts of a run; any other work is counted as writing."""
+
 ENDED = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
 PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all", "CPU")
 
@@ -70,7 +72,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[264.0], help="of the canonical savepoint, about")
     parser.add_argument("--value-size", type=int, nargs="+", default=[100, 1000], help="bytes of the largest value")
     parser.add_argument("--flink", default="2.3.0", help="the release of Flink")
-    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
     parser.add_argument("--rescale", nargs="+", default=[RESCALE], help="the commands to compare")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -140,10 +142,12 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
         for line in process.stderr:
             now = time.time() - begun
             log.append(line)
-            if line.startswith(("plan ", "report: ")):
-                at.setdefault(line[:4], now)
+            if line.startswith("plan "):
+                at.setdefault("plan", now)
+            elif line.startswith("report: "):
+                at.setdefault("report", now)
             elif match := ENDED.match(line):
-                (stage,) = [stage for stage, says in STAGES.items() if match["stage"].startswith(says)] or ["write"]
+                stage = next((stage for stage, says in STAGES.items() if match["stage"].startswith(says)), "write")
                 spent[stage] += float(match["seconds"])
                 at.setdefault("first", now - float(match["seconds"]))
                 at["last"] = now
@@ -151,11 +155,11 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
     if process.returncode:
         sys.exit("".join(log))
     published = (target / "_metadata").stat().st_mtime - begun
-    reported = min(at["repo"], at["first"])
+    planned = at["report"] if at["report"] < at["first"] else at["plan"]
     return {
         "plan": at["plan"],
-        "report": reported - at["plan"] if reported == at["repo"] else 0.0,
-        "start": at["first"] - (reported if reported == at["repo"] else at["plan"]),
+        "report": planned - at["plan"],
+        "start": at["first"] - planned,
         **spent,
         "between": at["last"] - at["first"] - sum(spent.values()),
         "publish": published - at["last"],

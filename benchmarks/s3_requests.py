@@ -32,6 +32,7 @@ import tests_path  # noqa: F401
 from big_savepoint import write_savepoint
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
@@ -123,11 +124,11 @@ class OfObstore:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=3000, help="small reads; a tenth of it in puts")
+    parser.add_argument("--requests", type=int, default=3000, help="number of small reads; puts are a tenth as many")
     parser.add_argument(
         "--megabytes", type=int, default=400, help="of large reads, and of the savepoint of large files"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
     parser.add_argument("--subtasks", type=int, default=1000, help="of the savepoint of small files")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -169,12 +170,12 @@ def compare_requests(server: S3Server, stores: dict[str, S3Store], requests: int
     large = max(1, megabytes * 1_000_000 // LARGE)
     cases: dict[str, tuple[int, Callable[[Way], object]]] = {
         "GET of 1 KiB": (requests, lambda way: [way.get("object", SMALL * i, SMALL) for i in range(requests)]),
-        f"the same, {THREADS} threads": (
+        f"GET of 1 KiB, {THREADS} threads": (
             requests,
             lambda way: in_threads(lambda i: way.get("object", SMALL * i, SMALL), range(requests)),
         ),
         "GET of 4 MiB": (large, lambda way: [way.get("object", LARGE * (i % 16), LARGE) for i in range(large)]),
-        f"the same, {THREADS} threads ": (
+        f"GET of 4 MiB, {THREADS} threads": (
             large,
             lambda way: in_threads(lambda i: way.get("object", LARGE * (i % 16), LARGE), range(large)),
         ),
@@ -201,17 +202,17 @@ def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism
     """Print the CPU seconds of a plan and of a whole run, with a rehash, for each store."""
     targets = (f"{source}-result-{number}" for number in count())
 
-    def planned() -> None:
-        prepare(make_request(source, next(targets), [str(parallelism)], max_parallelism=["999"]))
+    def planned() -> Plan:
+        return prepare(make_request(source, next(targets), [str(parallelism)], max_parallelism=["999"])).plan
 
     def run() -> None:
-        plan = prepare(make_request(source, next(targets), [str(parallelism)], max_parallelism=["999"])).plan
+        plan = planned()
         claim(plan)
         for step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
             step(plan, InProcessTasks(2))
         publish(plan)
 
-    def through(store: S3Store, action: Callable[[], None]) -> None:
+    def through(store: S3Store, action: Callable[[], object]) -> None:
         with patch.multiple("rescale.storage.store", _s3=lambda: store, _s3_of_source=lambda: store):
             action()
 

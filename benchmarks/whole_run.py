@@ -46,7 +46,7 @@ REFERRED = "rescale run, RocksDB's files referred to"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=0.3, help="of the large savepoint; 0: none")
-    parser.add_argument("--rounds", type=int, default=3, help="that count, behind one that does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
     parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()

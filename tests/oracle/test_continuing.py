@@ -286,13 +286,13 @@ def with_changes_of(plan: Plan, other: Plan) -> Plan:
     places = {file.uri: number for number, file in enumerate(files)}
     renumbered = [places[file.uri] for file in other.files]
     operators = []
-    for operator, giver in zip(plan.operators, other.operators, strict=True):
+    for operator, other_operator in zip(plan.operators, other.operators, strict=True):
         if operator.rekeying is None or not operator.is_continued:
             operators.append(operator)
             continue
-        assert giver.rekeying is not None
+        assert other_operator.rekeying is not None
         changes = with_changes(
-            giver.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
+            other_operator.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
         )
         operators.append(replace(operator, rekeying=replace(operator.rekeying, sources=changes.sources)))
     return replace(plan, files=files, operators=tuple(operators))

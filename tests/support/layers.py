@@ -30,8 +30,9 @@ class Change(NamedTuple):
 
 
 def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple[NewTable, bytes]]:
-    """Return small tables, so that there are several. RocksDB's cache would mix up the blocks of files with the same
-    name.
+    """Write changes into small tables, so that there are several; return each with its bytes.
+
+    `name` must be unique: RocksDB's cache would mix up the blocks of files with the same name.
     """
     data, places, kinds = bytearray(), [], []
     for key, _, after in changes:

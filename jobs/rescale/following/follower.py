@@ -5,8 +5,8 @@ A round is a published result of its own, in a place that nobody restores from. 
 the databases, the next one continues the base itself, with all changes since: it takes the place of all of them. What
 cannot be continued becomes a new base. The files beside the target say how far it is (`runstate.states`).
 
-A round is proven by its changes. This does not show that the right keys were looked at. So every record of the first
-round after a base is compared, too, while the job runs. What is wrong in it would be wrong in all later ones.
+A round is proven by its changes, which does not show that the right keys were looked at. So, while the job runs, every
+record of the first round after a base is compared, too. Later rounds continue it, so a wrong row would stay in them.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ class Follower:
             self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
-        """Compare every record of the newest round with its checkpoint, if this was done of none since the base.
+        """Compare every record of the newest round with its checkpoint, unless one since the base already was.
 
         Raises `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
         """

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from rescale.flink.encoding.snappy import FramedDecompressor
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LENGTH_SIZE
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import KeyedHolder, KeyedStream, LiveTable
@@ -23,8 +23,13 @@ USUAL_RECORD = 200
 """Bytes of a record where they are not known: in heap state, changelogs, and files that cannot be read."""
 
 _MOST_TABLES = 32
+"""SST files whose properties are read, at least one for each state."""
+
 _MOST_BYTES = 8 * 1024 * 1024
+"""Bytes read of a canonical key group."""
+
 _MOST_RECORDS = 50_000
+"""Records of a key group that are walked through."""
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
@@ -47,16 +52,16 @@ def _usual(holders: Iterable[KeyedHolder]) -> int:
 
 def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     """Return about how many rows SST files hold, from the properties of the largest ones of each state."""
-    of_states: dict[int, list[LiveTable]] = defaultdict(list)
+    by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
-        of_states[table.state].append(table)
-    if not of_states:
+        by_state[table.state].append(table)
+    if not by_state:
         return 0
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
 
-    each = max(1, _MOST_TABLES // len(of_states))
+    each = max(1, _MOST_TABLES // len(by_state))
     rows = 0
-    for of_state in of_states.values():
+    for of_state in by_state.values():
         largest = sorted(of_state, key=lambda table: (-table.extent.length, table.extent))[:each]
         entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
         read = sum(table.extent.length for table in largest)
@@ -80,9 +85,9 @@ def _walked(group: bytes | memoryview) -> tuple[int, float]:
     """Return the number of records at the beginning of a key group, and which share of its bytes they take."""
     at, records = ID_SIZE, 0
     while records < _MOST_RECORDS:
-        key_at = at + 4
-        value_at = key_at + int.from_bytes(group[at:key_at], "big") + 4
-        end = value_at + int.from_bytes(group[value_at - 4 : value_at], "big")
+        key_at = at + LENGTH_SIZE
+        value_at = key_at + int.from_bytes(group[at:key_at], "big") + LENGTH_SIZE
+        end = value_at + int.from_bytes(group[value_at - LENGTH_SIZE : value_at], "big")
         if value_at > len(group) or end > len(group):
             break
         at = end + (ID_SIZE if group[key_at] & FLAG else 0)

@@ -10,11 +10,11 @@ _thread = threading.local()
 
 
 @contextmanager
-def counted(weight: int, done: Callable[[int], None]) -> Iterator[None]:
-    """Report to `done` what this thread reads in the block; at the end of the block, `weight` bytes were reported.
+def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
+    """Report to `done` the bytes that this thread reads in the block, and at its end what is missing to `weight`.
 
-    A unit may be read twice, so no more than `weight` bytes are reported. Nothing is added at the end of a block that
-    raises an error.
+    A unit may be read twice, so no more than `weight` bytes are reported. If the block raises an error, only what was
+    read is reported.
     """
     left = weight
 
@@ -34,7 +34,7 @@ def counted(weight: int, done: Callable[[int], None]) -> Iterator[None]:
 
 
 def count(size: int) -> None:
-    """Count bytes that this thread has just read, if a unit is being counted."""
+    """Count bytes that this thread has just read, if it works on a unit of `counting`."""
     add = getattr(_thread, "add", None)
     if add is not None:
         add(size)

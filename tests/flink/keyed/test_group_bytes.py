@@ -49,11 +49,14 @@ def test_pieces_are_not_read_before_they_are_needed() -> None:
     assert GroupBytes("timers", 12, chunks()).take(100) == DATA
 
 
-@pytest.mark.parametrize("take", [lambda g: g.take(101), lambda g: (g.take(97), g.number()), lambda g: g.take(1000)])
-def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any]) -> None:
+@pytest.mark.parametrize(
+    ("take", "offset"),
+    [(lambda g: g.take(101), 0), (lambda g: (g.take(97), g.number()), 97), (lambda g: g.take(1000), 0)],
+)
+def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any], offset: int) -> None:
     with pytest.raises(EndsTooEarly, match="timers ends too early: key group 12") as caught:
         take(group())
-    assert caught.value.offset in (0, 97)
+    assert caught.value.offset == offset
 
 
 def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:

@@ -84,11 +84,11 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
         below = 2 * place + 1
         first = heap[below]
         if below + 1 < count:
-            sibling_task_id = heap[below + 1]
-            if key_words[sibling_task_id] < key_words[first] or (
-                key_words[sibling_task_id] == key_words[first] and _comes_first(data, at, sibling_task_id, first)
+            sibling = heap[below + 1]
+            if key_words[sibling] < key_words[first] or (
+                key_words[sibling] == key_words[first] and _comes_first(data, at, sibling, first)
             ):
-                below, first = below + 1, sibling_task_id
+                below, first = below + 1, sibling
         if key_words[run] < key_words[first] or (
             key_words[run] == key_words[first] and _comes_first(data, at, run, first)
         ):

@@ -17,7 +17,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
-from rescale.snapshot.read_counter import counted
+from rescale.snapshot.read_counter import counting
 from rescale.text.errors import RescaleError
 
 BATCHES = 8
@@ -50,7 +50,7 @@ class MapTask:
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(planned, number, ranges, reader)
                 for unit in mine:
-                    with counted(unit.size, self.done):
+                    with counting(unit.size, self.done):
                         yield from sorter.rows(unit)
                 yield self.receipts, packed(sorter.receipt())
             except RescaleError as error:

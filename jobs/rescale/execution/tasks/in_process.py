@@ -13,7 +13,7 @@ from weakref import finalize
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.snapshot.read_counter import counted
+from rescale.snapshot.read_counter import counting
 from rescale.storage.scratch import no_room_for_rows, scratch_directory, spooled_file
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
@@ -47,7 +47,7 @@ class InProcessTasks:
 
         def counted_work(weighed: tuple[int, U]) -> R:
             weight, unit = weighed
-            with counted(weight, done.add):
+            with counting(weight, done.add):
                 return work(unit)
 
         with self._mapped(counted_work, self.shuffled(units)) as outcomes:

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TypeVar
 
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
-from rescale.snapshot.read_counter import counted
+from rescale.snapshot.read_counter import counting
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RescaleError, unexpected
 
@@ -73,7 +73,7 @@ def work_through(
 
     def attempted(weighed: tuple[int, U]) -> Outcome[R]:
         weight, unit = weighed
-        with counted(weight, add):
+        with counting(weight, add):
             return attempt(work, unit)
 
     pool = ThreadPoolExecutor(_UNITS_AT_ONCE)

@@ -82,15 +82,15 @@ def _refuse_unread(source: KafkaOffsets) -> None:
 def _rows_by_source(
     rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets], advice: Advice
 ) -> dict[str, list[OffsetRow]]:
-    """Return the rows that apply to each source, by operator id; `RequestError` for a row that applies to none."""
+    """Return the rows that apply to each source, by operator id. Raises `RequestError` if a row applies to none."""
     named = {row.operator for row in rows if row.operator}
     ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
     known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         asked = [ids[row.operator]] if row.operator else list(known)
-        new_holders = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
-        if not new_holders:
+        holding = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
+        if not holding:
             raise RequestError(
                 "the request sets the offset of a partition that no Kafka source holds"
                 if row.offset is not None
@@ -100,7 +100,7 @@ def _rows_by_source(
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in new_holders:
+        for operator_id in holding:
             by_source[operator_id].append(row)
     return by_source
 

@@ -116,16 +116,17 @@ class HeaderPlanner:
         full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
         same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
+        differing = [holder for holder in old_holders if holder.parsed != merged.header]
         if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
             raise UnsupportedError(
                 "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,
                 expected="the same states in every keyed stream",
-                found=f"others in subtask {next(g.subtask for g in old_holders if g.parsed != merged.header)}",
+                found=f"others in subtask {differing[0].subtask}",
                 advice=CANONICAL,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
-        anew = frozenset(g.subtask for g in old_holders if g.has_no_entry and g.parsed != merged.header)
+        anew = frozenset(holder.subtask for holder in differing if holder.has_no_entry)
         return PlannedHeader(piece, merged.header, anew=anew)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:

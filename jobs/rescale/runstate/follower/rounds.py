@@ -56,7 +56,7 @@ class Round:
     deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
     written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
     is the duration of the round; None if its process was killed before it was recorded. `compared` is the checkpoint of
-    the round since the base of which every record was compared; None if none was.
+    the round since the base in which every record was compared; None if there is none.
     """
 
     number: int

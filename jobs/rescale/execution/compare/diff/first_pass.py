@@ -61,7 +61,7 @@ class FirstPass:
 
 def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
     """Read all state of the paired operators on both sides and digest it."""
-    look = FirstPass()
+    first = FirstPass()
     places: list[_UnitPlace] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
@@ -71,13 +71,13 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
             if operator is None:
                 continue
             if by_record:
-                look.record_units[i] += _record_units(pair, side, operator)
+                first.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
-                look.items.setdefault(part, DigestedItems([], []))
+                first.items.setdefault(part, DigestedItems([], []))
             for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
                 places.append(place)
                 extent_units.append(unit._replace(number=len(extent_units)))
-        record_units += ((i, unit) for unit in look.record_units[i])
+        record_units += ((i, unit) for unit in first.record_units[i])
     units: list[ExtentUnit | RecordUnit] = [*extent_units]
     units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
     progress = Progress("compare", sum(unit.size for unit in units), ByteAction.READ_ON_BOTH_SIDES)
@@ -85,15 +85,15 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
         if isinstance(unit_digests, ExtentDigests):
             place, extent_unit = places[unit_digests.unit], extent_units[unit_digests.unit]
             items = zip(unit_digests.digests, place.numbers, extent_unit.extents, strict=True)
-            side_items = look.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
+            side_items = first.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
             side_items += (DigestedItem(digest, place.subtask, number, extent) for digest, number, extent in items)
         else:
             pair_number, record_unit = record_units[unit_digests.unit]
-            add_digests(look.records[pair_number][record_unit.side], unit_digests.states)
-    for part_items in look.items.values():
+            add_digests(first.records[pair_number][record_unit.side], unit_digests.states)
+    for part_items in first.items.values():
         for items_of_side in part_items:
             items_of_side.sort(key=lambda item: (item.subtask, item.number))
-    return look
+    return first
 
 
 def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:

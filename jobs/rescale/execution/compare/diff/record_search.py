@@ -90,29 +90,29 @@ class RecordSearcher:
     files: BothFiles
     listing: bool
 
-    def __call__(self, look: RecordSearch) -> SearchResult:
-        looked = SearchResult(look.unit.side, defaultdict(dict), defaultdict(list))
+    def __call__(self, search: RecordSearch) -> SearchResult:
+        result = SearchResult(search.unit.side, defaultdict(dict), defaultdict(list))
         try:
-            for records in SourceReader(self.files[look.unit.side]).batches(look.unit.source):
-                for state, is_map, chosen in _states_in(records, look):
+            for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
+                for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_ending(keys, look.bits), np.array(look.chosen[state], np.uint64))
+                    inside = np.isin(_ending(keys, search.bits), np.array(search.chosen[state], np.uint64))
                     chosen, keys = _taken(chosen, inside), keys[inside]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
-                        room = _MOST_LISTED - len(looked.records[state])
-                        looked.records[state] += _listed(look.unit.side, chosen, keys, digests)[:room]
+                        room = _MOST_LISTED - len(result.records[state])
+                        result.records[state] += _listed(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add(looked.buckets[state], _ending(keys, look.bits + _BITS), digests)
+                        _add(result.buckets[state], _ending(keys, search.bits + _BITS), digests)
         except RescaleError as error:
-            raise error.located(operator=look.unit.label) from None
-        return looked
+            raise error.located(operator=search.unit.label) from None
+        return result
 
 
-def _states_in(records: Records, look: RecordSearch) -> Iterator[tuple[str, bool, Records]]:
+def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bool, Records]]:
     """Yield the records of each chosen state, and whether it is a map."""
-    for state_id, (state, is_map) in enumerate(zip(*look.unit.source.states, strict=True)):
-        if state in look.chosen:
+    for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
+        if state in search.chosen:
             yield state, is_map, _taken(records, records.states == state_id)
 
 
@@ -168,7 +168,7 @@ def differing_records(
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
     left, bits = max(states.values()), 0
     while left > _FEW and bits < _MOST_BITS:
-        counts, endings = _differing_buckets(_look(units, bits, chosen, files, tasks))
+        counts, endings = _differing_buckets(_search(units, bits, chosen, files, tasks))
         bits += _BITS
         chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}
         differing = {state: max(number, len(endings.get(state, ()))) for state, number in differing.items()}
@@ -176,8 +176,8 @@ def differing_records(
             (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
         )
     listed: dict[str, list[FoundRecord]] = defaultdict(list)
-    for looked in _look(units, bits, chosen, files, tasks, listing=True):
-        for state, records in looked.records.items():
+    for of_unit in _search(units, bits, chosen, files, tasks, listing=True):
+        for state, records in of_unit.records.items():
             listed[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
@@ -192,7 +192,7 @@ def differing_records(
     return result
 
 
-def _look(
+def _search(
     units: Sequence[RecordUnit],
     bits: int,
     chosen: Mapping[str, tuple[int, ...]],
@@ -201,18 +201,18 @@ def _look(
     *,
     listing: bool = False,
 ) -> list[SearchResult]:
-    looks = [(unit.size, RecordSearch(unit, bits, chosen)) for unit in units]
-    progress = Progress("find differences", sum(size for size, _ in looks), ByteAction.READ_ON_BOTH_SIDES)
-    return tasks.run(RecordSearcher(files, listing), looks, progress)
+    searches = [(unit.size, RecordSearch(unit, bits, chosen)) for unit in units]
+    progress = Progress("find differences", sum(size for size, _ in searches), ByteAction.READ_ON_BOTH_SIDES)
+    return tasks.run(RecordSearcher(files, listing), searches, progress)
 
 
-def _differing_buckets(looked: Sequence[SearchResult]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
+def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
     """Return by state the number of records in each bucket, and the buckets that differ between the sides."""
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     sides: dict[str, tuple[dict[int, Bucket], dict[int, Bucket]]] = defaultdict(lambda: ({}, {}))
-    for side_buckets in looked:
-        for state, buckets in side_buckets.buckets.items():
-            side = sides[state][side_buckets.side]
+    for of_unit in results:
+        for state, buckets in of_unit.buckets.items():
+            side = sides[state][of_unit.side]
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
                 side[ending] = _joined(side.get(ending, Bucket(0, 0)), bucket)

@@ -53,8 +53,8 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     a = apply_surgery(a, surgery)
     pairs = pair_operators(a, b)
     files: BothFiles = (a.contents, b.contents)
-    look = digest_all(pairs, files, tasks)
-    comparison = _Comparison(files, look, tasks)
+    first_pass = digest_all(pairs, files, tasks)
+    comparison = _Comparison(files, first_pass, tasks)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
     return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators), surgery)
 
@@ -74,9 +74,9 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
 class _Comparison:
     """Compares pairs of operators with the digests of the first pass."""
 
-    def __init__(self, files: BothFiles, look: FirstPass, tasks: Tasks) -> None:
+    def __init__(self, files: BothFiles, first_pass: FirstPass, tasks: Tasks) -> None:
         self._files = files
-        self._look = look
+        self._first_pass = first_pass
         self._tasks = tasks
 
     def operator(self, i: int, pair: OperatorPair) -> OperatorDiff:
@@ -89,7 +89,7 @@ class _Comparison:
 
     def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """Compare the keyed states of a pair that is compared by record, by name."""
-        a, b = self._look.records[i]
+        a, b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
         a = {name: digest for name, digest in a.items() if name not in dropped_states}
         types = [state_types(pair, operator) for operator in pair.sides]
@@ -98,7 +98,7 @@ class _Comparison:
         unlike = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
         searched: dict[str, RecordDifferences] = {}
         if unlike and all(pair.sides):
-            searched = differing_records(self._look.record_units[i], unlike, self._files, self._tasks)
+            searched = differing_records(self._first_pass.record_units[i], unlike, self._files, self._tasks)
         for name in names:
             differences, differing = searched.get(name, RecordDifferences((), 0))
             type_a, type_b = types[0].get(name), types[1].get(name)
@@ -111,7 +111,7 @@ class _Comparison:
     def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """Compare the key groups, elements and copies of a pair."""
         types = [element_types(operator) for operator in pair.sides]
-        for part, items in self._look.items.items():
+        for part, items in self._first_pass.items.items():
             if part.pair != i:
                 continue
             raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "

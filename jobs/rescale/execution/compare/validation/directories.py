@@ -185,10 +185,10 @@ def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: 
         own = key_range(source.key_groups, maximum)
         for state, file in _files(source):
             if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)):
-                candidates[_looks(state, file)].append(Origin(number, file.name))
+                candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
     for state, file in _files(result):
-        if left := candidates[_looks(state, file)]:
+        if left := candidates[_size_and_keys(state, file)]:
             origins[file.name] = left.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matched(origins, complete)
@@ -199,7 +199,7 @@ def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
     return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
 
-def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
+def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 

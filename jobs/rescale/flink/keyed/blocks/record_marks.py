@@ -1,9 +1,12 @@
-"""Marks between the records of a canonical key group (`FullSnapshotAsyncWriter`), and the size limit of a record."""
+"""Sizes and marks of the records of a canonical key group (`FullSnapshotAsyncWriter`)."""
 
 from __future__ import annotations
 
 ID_SIZE = 2
 """Bytes of a state's id."""
+
+LENGTH_SIZE = 4
+"""Bytes of the length before a key, and of that before a value."""
 
 FLAG = 0x80
 """Bit of a key's first byte which says that an id follows the record."""

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
 from rescale.flink.keyed.changelog.parsed_changes import ParsedChange, parsed_changes
 from rescale.flink.keyed.changelog.replay import Became, Before, ReplayedState
 from rescale.flink.keyed.header import KeyedHeader
-
-_VALUE_LENGTH_SIZE = 4
 
 
 class Overlay:
@@ -57,7 +56,7 @@ class Overlay:
                 continue
             kept[i] = False
             if key in self._needed[state_id]:
-                self._before[state_id][key] = data[limit + _VALUE_LENGTH_SIZE : end]
+                self._before[state_id][key] = data[limit + LENGTH_SIZE : end]
                 if self._depends_on_itself_only(state_id, key, became):
                     self._make(state_id, key, became, made)
                     became.parts.clear()
@@ -109,8 +108,8 @@ class _MadeRecords:
     def add(self, state_id: int, key_group: int, key: bytes, value: bytes) -> None:
         start = self._filled + len(self._prefix)
         limit = start + len(key)
-        self._filled = limit + _VALUE_LENGTH_SIZE + len(value)
-        self._pieces += (self._prefix, key, len(value).to_bytes(_VALUE_LENGTH_SIZE, "big"), value)
+        self._filled = limit + LENGTH_SIZE + len(value)
+        self._pieces += (self._prefix, key, len(value).to_bytes(LENGTH_SIZE, "big"), value)
         self._columns.append((start, limit, self._filled, state_id, key_group))
 
     def full(self) -> Iterator[Records]:

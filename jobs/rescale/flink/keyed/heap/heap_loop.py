@@ -6,6 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_walk import number
 from rescale.flink.keys import machine
 
@@ -18,7 +19,6 @@ ENTRIES, ITEMS, HELD = range(3)
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, beside the error codes of the machine."""
 
-_LENGTH_SIZE = 4
 _LONGEST_LENGTH = 4
 """Bytes behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
@@ -118,22 +118,22 @@ def copy_entries(
                 end, wrong = walked(second, depth, data, end, numbers, hashes, flags)
             if wrong != FINE:
                 break
-            if record + place[HELD] + end - at + _LENGTH_SIZE > len(out):
+            if record + place[HELD] + end - at + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
                 break
             limit = copy_bytes(held, np.int64(0), place[HELD], out, record)
             limit = copy_bytes(data, at, user_key, out, limit)
-            behind = copy_bytes(data, user_key, end, out, limit + _LENGTH_SIZE)
+            behind = copy_bytes(data, user_key, end, out, limit + LENGTH_SIZE)
             at = end
             place[ITEMS] -= 1
         elif kind == ELEMENT:
             end, wrong = walked(first, depth, data, at, numbers, hashes, flags)
-            if wrong == FINE and record + end - at + _LENGTH_SIZE > len(out):
+            if wrong == FINE and record + end - at + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
             if wrong != FINE:
                 break
             limit = copy_bytes(data, at, end, out, record)
-            behind = limit + _LENGTH_SIZE
+            behind = limit + LENGTH_SIZE
             at = end
             place[ENTRIES] -= 1
         else:
@@ -166,11 +166,11 @@ def copy_entries(
                 place[ENTRIES] -= 1
                 at = value + 4
                 continue
-            if record + size + _LENGTH_SIZE > len(out):
+            if record + size + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
                 break
             limit = _put_key(data, at, of_key, value, ambiguous, out, record)
-            behind = limit + _LENGTH_SIZE
+            behind = limit + LENGTH_SIZE
             end = value if kind == VALUE else value + 4
             for i in range(1 if kind == VALUE else items):
                 begin = end
@@ -189,7 +189,7 @@ def copy_entries(
             place[ENTRIES] -= 1
         out[filled:record] = 0
         starts[count], limits[count], ends[count] = record, limit, behind
-        _put_i32(behind - limit - _LENGTH_SIZE, out, limit)
+        _put_i32(behind - limit - LENGTH_SIZE, out, limit)
         filled = behind
         count += 1
     return count, at, filled, wrong

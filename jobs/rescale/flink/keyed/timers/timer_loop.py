@@ -6,10 +6,10 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_walk import number
 
 _TIME_SIZE = 8
-_VALUE_LENGTH_SIZE = 4
 _SIGN = 0x80
 
 
@@ -25,7 +25,7 @@ def copy_timers(
     """
     for i in range(len(ends)):
         size = ends[i] - begin
-        if prefix + size + _VALUE_LENGTH_SIZE > len(out) - at:
+        if prefix + size + LENGTH_SIZE > len(out) - at:
             return i, at
         out[at : at + prefix] = 0
         at += prefix
@@ -35,8 +35,8 @@ def copy_timers(
         out[at + _TIME_SIZE : at + size] = data[begin : ends[i] - _TIME_SIZE]
         at += size
         limits[i] = at
-        out[at : at + _VALUE_LENGTH_SIZE] = 0
-        at += _VALUE_LENGTH_SIZE
+        out[at : at + LENGTH_SIZE] = 0
+        at += LENGTH_SIZE
         begin = ends[i]
     return len(ends), at
 
@@ -53,5 +53,5 @@ def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -
         at = copy_bytes(data, time + _TIME_SIZE, limit, out, at)
         out[at] = data[time] ^ _SIGN
         at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)
-        begin = limit + _VALUE_LENGTH_SIZE
+        begin = limit + LENGTH_SIZE
     return at

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Flags, Longs
+from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.heap.heap_entries import EntryKind
 from rescale.flink.keyed.heap.heap_loop import DELIMITER, FINE, walked
+from rescale.flink.keyed.ttl.last_access import TIME_SIZE
 from rescale.flink.keys import machine
 
 _VALUE, _MAP = int(EntryKind.VALUE), int(EntryKind.MAP)
-_TIME_SIZE, _LENGTH_SIZE = 8, 4
 
 
 @compiled
 def _time(data: Bytes, at: Long) -> Long:
     time = np.int64(0)
-    for i in range(_TIME_SIZE):
+    for i in range(TIME_SIZE):
         time = time << 8 | np.int64(data[at + i])
     return time
 
 
 @compiled
-def mark_young(
+def unmark_old(
     data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, untils: Longs, keep: Flags
 ) -> Long:
     """Unmark values, and values of maps, that were last accessed at or before the time in `untils` for their state.
@@ -35,16 +36,32 @@ def mark_young(
         kind = kinds[states[i]]
         if kind != _VALUE and kind != _MAP:
             continue
-        at = limits[i] + _LENGTH_SIZE
+        at = limits[i] + LENGTH_SIZE
         if kind == _MAP:
             if at < ends[i] and data[at] == 1:
                 continue  # a null has no time, and does not expire
             at += 1
-        if at + _TIME_SIZE > ends[i]:
+        if at + TIME_SIZE > ends[i]:
             return i
         if _time(data, at) <= untils[states[i]]:
             keep[i] = False
     return np.int64(-1)
+
+
+@compiled
+def _element_end(
+    data: Bytes, at: Long, end: Long, code: Longs, depth: int, numbers: Longs, hashes: Codes, flags: Bytes
+) -> tuple[Long, Long]:
+    """Return (end of the element at `at` of a list that ends at `end`, error code).
+
+    `code` walks an element behind its time; the last three arrays are scratch space.
+    """
+    if at + TIME_SIZE > end:
+        return at, np.int64(machine.SHORT)
+    behind, wrong = walked(code, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
+    if wrong == FINE and behind < end and (data[behind] != DELIMITER or behind + 1 == end):
+        wrong = np.int64(machine.BAD_FLAG)
+    return behind, wrong
 
 
 @compiled
@@ -58,16 +75,12 @@ def shorten_lists(
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
-        begin, end = limits[i] + _LENGTH_SIZE, ends[i]
+        begin, end = limits[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
-            if at + _TIME_SIZE > end:
-                return i, np.int64(machine.SHORT)
-            behind, wrong = walked(code, depth, data[:end], at + _TIME_SIZE, numbers, hashes, flags)
+            behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
             if wrong != FINE:
                 return i, wrong
-            if behind < end and (data[behind] != DELIMITER or behind + 1 == end):
-                return i, np.int64(machine.BAD_FLAG)
             if _time(data, at) > until:
                 if filled > begin:
                     data[filled] = DELIMITER
@@ -104,15 +117,11 @@ def find_elements(
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)
     for i in chosen:
-        at, end = limits[i] + _LENGTH_SIZE, ends[i]
+        at, end = limits[i] + LENGTH_SIZE, ends[i]
         while at < end:
-            if at + _TIME_SIZE > end:
-                return count, i, np.int64(machine.SHORT)
-            behind, wrong = walked(code, depth, data[:end], at + _TIME_SIZE, numbers, hashes, flags)
+            behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
             if wrong != FINE:
                 return count, i, wrong
-            if behind < end and (data[behind] != DELIMITER or behind + 1 == end):
-                return count, i, np.int64(machine.BAD_FLAG)
             owners[count], begins[count], behinds[count] = i, at, behind
             count += 1
             at = behind + 1

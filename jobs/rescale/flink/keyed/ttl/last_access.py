@@ -25,6 +25,8 @@ from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 Cutoffs = tuple[tuple[str, int], ...]
 """(name of a state, time of last access in ms since 1970): older values, and those of that very time, are left out."""
 
+TIME_SIZE = 8
+"""Bytes of a time of last access."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,7 +48,7 @@ def instant_of(time: int) -> str:
 class AgeRule(NamedTuple):
     """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
 
-    `element` is the type of a list's elements behind their time; None for other kinds, whose values have lengths.
+    `element` is the type of a list's elements behind their time; None for other kinds, whose values have one time each.
     """
 
     state_id: int
@@ -98,8 +100,11 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
     return AgeRule(state_id, state.name, kind, until, element)
 
 
-def unreadable_time(name: str, wrong: int) -> SnapshotError | UnsupportedError:
-    """Return the error for a value of the state `name` in which no time is found; `wrong` is a code of `age_loop`."""
+def unreadable_time(name: str, wrong: int | None = None) -> SnapshotError | UnsupportedError:
+    """Return the error for a value of the state `name` in which no time is found.
+
+    `wrong` is an error code of `age_loop`, for lists.
+    """
     if wrong == SUBCLASS:
         return UnsupportedError(f"an element of a list cannot be delimited: it contains {WRONG[wrong]}", state=name)
     return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)

@@ -1,7 +1,7 @@
 """Records without old values, and the number of old ones: the slow twin of `YoungRecords`.
 
-A comparison reads its source through it, so that a move and its proof share no more than the end of an element. A value
-is left out only after its own time of last access was read, and it is counted.
+A comparison reads its source through it, so that a move and its proof share only the search for the end of an element.
+A value is left out only after its own time of last access was read, and it is counted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records, framed_size
 from rescale.flink.keyed.heap.heap_entries import EntryKind
-from rescale.flink.keyed.ttl.last_access import AgeRule, unreadable_time
-
-_TIME_SIZE, _LENGTH_SIZE = 8, 4
+from rescale.flink.keyed.ttl.last_access import TIME_SIZE, AgeRule, unreadable_time
 
 
 class LeftOut(NamedTuple):
@@ -79,7 +78,7 @@ class OldRecords:
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
         sizes = np.concatenate(
-            [records.limits[changed] + _LENGTH_SIZE - parts[: len(changed)], behinds - begins + np.where(is_last, 0, 1)]
+            [records.limits[changed] + LENGTH_SIZE - parts[: len(changed)], behinds - begins + np.where(is_last, 0, 1)]
         )
         of_list = np.concatenate([changed, owners])
         order = np.lexsort((parts, of_list))  # the key and the length of a list, and then its elements
@@ -94,8 +93,8 @@ class OldRecords:
         columns["limits"][changed] = ends - totals + self._prefix + key
         columns["ends"][changed] = ends
         data = np.concatenate([records.data, pieces])
-        lengths = (ends - columns["limits"][changed] - _LENGTH_SIZE).astype(">u4").view(np.uint8)
-        data[columns["limits"][changed][:, None] + np.arange(_LENGTH_SIZE)] = lengths.reshape(-1, _LENGTH_SIZE)
+        lengths = (ends - columns["limits"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
+        data[columns["limits"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
         return replace(records, data=data, **columns), old
 
 
@@ -109,23 +108,23 @@ def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
     """Return whether the values with the indices `chosen` stay."""
-    places, ends = records.limits[chosen] + _LENGTH_SIZE, records.ends[chosen]
+    places, ends = records.limits[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
     timed = np.arange(len(chosen))
     if rule.kind is EntryKind.MAP:
         if (places >= ends).any():
-            raise unreadable_time(rule.name, 0)
+            raise unreadable_time(rule.name)
         timed = np.flatnonzero(records.data[places] != 1)  # a null has no time
         places = places + 1
-    if (places[timed] + _TIME_SIZE > ends[timed]).any():
-        raise unreadable_time(rule.name, 0)
+    if (places[timed] + TIME_SIZE > ends[timed]).any():
+        raise unreadable_time(rule.name)
     young[timed] = _times(records.data, places[timed]) > rule.until
     return young
 
 
 def _times(data: Bytes, places: Longs) -> Longs:
     """Return the times of last access at these places."""
-    times: Longs = data[places[:, None] + np.arange(_TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
+    times: Longs = data[places[:, None] + np.arange(TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
     return times
 
 
@@ -137,7 +136,7 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (_TIME_SIZE + 1) + len(chosen)  # with a comma
+    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
     owners, begins, behinds = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # matters where the loop is not compiled
         count, _, wrong = age_loop.find_elements(

@@ -34,11 +34,11 @@ class YoungRecords:
         from rescale.flink.keyed.ttl import age_loop
 
         keep = np.ones(len(records), np.bool_)
-        wrong_one = age_loop.mark_young(
+        wrong_one = age_loop.unmark_old(
             records.data, records.limits, records.ends, records.states, self._kinds, self._untils, keep
         )
         if wrong_one >= 0:
-            raise unreadable_time(self._names[int(records.states[wrong_one])], 0)
+            raise unreadable_time(self._names[int(records.states[wrong_one])])
         shortened = records
         for rule in self._lists:
             chosen = np.flatnonzero(records.states == rule.state_id)
