@@ -56,7 +56,11 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             found=name,
             advice=did_you_mean(name, with_ttl),
         )
-    if name not in with_ttl:
+    try:
+        has_ttl = any(timed_content(state) is not None for state in infos)
+    except UnsupportedError as error:
+        raise error.located(operator=operator.label, state=name) from None
+    if not has_ttl:
         raise RequestError(
             "the state has no time to live (TTL), so its rows do not say when they were last accessed",
             operator=operator.label,

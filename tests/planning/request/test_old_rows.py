@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from rescale.flink.keyed.ttl.last_access import milliseconds
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.state_meta_info import SerializerKey
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
-from rescale.snapshot.model import Snapshot
-from rescale.snapshot.old_rows import OldRows
-from rescale.text.errors import RequestError
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.old_rows import OldRows, old_rows
+from rescale.text.errors import RequestError, UnsupportedError
 from support.snapshots import opened
 from support.timed_rows import MAPS, VALUES
 
@@ -70,3 +74,16 @@ def test_refusal_names_the_states_with_a_ttl() -> None:
 def test_age_needs_the_time_of_the_snapshot() -> None:
     with pytest.raises(RequestError, match="does not know when the snapshot was written"):
         resolved(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, taken=None))
+
+
+def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:
+    (operator,) = (operator for operator in EVERYTHING.operators if operator.label == "states")
+    (header,) = {header for header in operator.keyed_headers if header is not None}
+    maps = next(state for state in header.states if state.name == MAPS)
+    custom = SerializerSnapshot("com.example.MapSnapshot", 1, b"")
+    foreign = tuple((key, custom if key == SerializerKey.VALUE else of) for key, of in maps.serializers)
+    states = tuple(replace(state, serializers=foreign) if state is maps else state for state in header.states)
+    changed = SimpleNamespace(keyed_headers=(replace(header, states=states),), label="states")
+    with pytest.raises(UnsupportedError, match="the format of a map state") as caught:
+        old_rows(cast(Operator, changed), MAPS, milliseconds(NOON))
+    assert (caught.value.operator, caught.value.state) == ("states", MAPS)

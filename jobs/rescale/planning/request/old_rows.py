@@ -10,9 +10,9 @@ time of last access itself.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from rescale.flink.keyed.ttl.last_access import milliseconds
+from rescale.flink.keyed.ttl.last_access import instant_of, milliseconds
 from rescale.planning.request.ages import Age
 from rescale.planning.request.operator_shapes import by_operator, find_operator
 from rescale.snapshot.model import Operator, Snapshot
@@ -73,11 +73,11 @@ def _until(snapshot: Snapshot, age: Age, state: str) -> int:
                 found=state,
             )
         return milliseconds(snapshot.taken) - age // timedelta(milliseconds=1)
-    if age > (snapshot.taken or datetime.max.replace(tzinfo=UTC)):
+    if snapshot.taken is not None and age > snapshot.taken:
         raise RequestError(
             "the time is later than the snapshot, so all rows would be left out",
             path=snapshot.metadata_uri,
-            expected=f"a time before {snapshot.taken}",
+            expected=f"a time before {instant_of(milliseconds(snapshot.taken))}",
             found=f"{state}={age.isoformat()}",
         )
     return milliseconds(age)
