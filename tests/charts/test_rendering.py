@@ -11,7 +11,7 @@ import yaml
 
 from rescale.doctor.pod_rights import AIRFLOW, DRIVER
 from rescale.insight.cluster import Cluster, cluster_of_environment
-from rescale.storage.sides import Side
+from rescale.storage.sides import StoreSide
 from support.helm import (
     CHART,
     CHARTS,
@@ -236,7 +236,7 @@ def test_access_to_the_source_alone_reaches_every_pod() -> None:
     }
     secrets = [
         {"secretRef": {"name": "of-target"}},
-        {"prefix": Side.SOURCE.prefix, "secretRef": {"name": "of-source"}},
+        {"prefix": StoreSide.SOURCE.prefix, "secretRef": {"name": "of-source"}},
     ]
     for env, given in (
         (driver["env"], driver["envFrom"]),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.runstate.step import Step
-from rescale.storage.sides import Side
+from rescale.storage.sides import StoreSide
 from support.checkpoints import checkpoints_in
 from support.s3 import S3Server
 from support.slow import slow
@@ -125,7 +125,7 @@ print(places_of(plan).plan)
 def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
     """Their environment says nothing of the plan: as on another machine, they learn its target from its document."""
     source = stores.put_source("2-clicks", PLACE)
-    prefixed = {Side.SOURCE.prefix + "AWS_PROFILE": SOURCE, Side.TARGET.prefix + "AWS_PROFILE": TARGET}
+    prefixed = {StoreSide.SOURCE.prefix + "AWS_PROFILE": SOURCE, StoreSide.TARGET.prefix + "AWS_PROFILE": TARGET}
     plan = process(["-c", _CLAIM, source, RESULT], {**stores.environment, **prefixed}).strip()
     for step in (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE):
         result = f"{RESULT}.rescale/result-{step}.json"

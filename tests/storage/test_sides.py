@@ -11,7 +11,7 @@ import pytest
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.sides import (
     TARGETS,
-    Side,
+    StoreSide,
     aws_variables,
     declare_targets,
     environment,
@@ -38,14 +38,14 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_lies_in_or_beside_a_declared_target_is_on_the_targets_side() -> None:
-    assert side_of("s3://b/anything") is Side.TARGET, "without a declaration, there is one side"
+    assert side_of("s3://b/anything") is StoreSide.TARGET, "without a declaration, there is one side"
     declare_targets(["s3://b/new", "s3://b/old.rescale/rounds/round-1", "s3://c/x.rescale/plan-1.json"])
     target = ["s3://b/new", "s3://b/new/f", "s3://b/new.rescale/claim", "s3://b/old/f", "s3://b/old.rescale/pins/p"]
-    assert {side_of(uri) for uri in [*target, "s3://c/x/f"]} == {Side.TARGET}
+    assert {side_of(uri) for uri in [*target, "s3://c/x/f"]} == {StoreSide.TARGET}
     source = ["s3://b/newer", "s3://b/new.rescaled/f", "s3://b", "s3://c/old/f", "s3://c/x.rescales"]
-    assert {side_of(uri) for uri in source} == {Side.SOURCE}
+    assert {side_of(uri) for uri in source} == {StoreSide.SOURCE}
     declare_targets([])
-    assert side_of("s3://b/new") is Side.SOURCE
+    assert side_of("s3://b/new") is StoreSide.SOURCE
 
 
 def test_stores_are_two_only_if_they_are_configured_differently() -> None:
@@ -53,12 +53,12 @@ def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     declare_targets(["s3://b/new"])
     pair = ("s3://b/new/f", "s3://b/old/f")
     assert is_one_store(*pair)
-    set_own(Side.SOURCE, {"AWS_PROFILE": "p"})
+    set_own(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
     assert not is_one_store(*pair)
     assert is_one_store("s3://b/old/f", "s3://c/f")
     assert is_one_store("/a", "/b")
     assert not is_one_store("/a", "s3://b/old/f")
-    set_own(Side.TARGET, {"AWS_PROFILE": "p"})
+    set_own(StoreSide.TARGET, {"AWS_PROFILE": "p"})
     assert is_one_store(*pair)
 
 
@@ -80,9 +80,9 @@ def test_side_with_variables_of_its_own_takes_access_from_one_place(
         {} if "AWS_CA_BUNDLE" in own else {"AWS_CA_BUNDLE": "/ca"}
     )
     wanted = {name: value for name, value in {**shared, **expected}.items() if value is not None}
-    of_source = {Side.SOURCE.prefix + name: value for name, value in own.items()}
-    assert variables_of(Side.SOURCE, {**_BASE, **of_source}) == wanted
-    assert variables_of(Side.TARGET, {**_BASE, **of_source}) == _BASE
+    of_source = {StoreSide.SOURCE.prefix + name: value for name, value in own.items()}
+    assert variables_of(StoreSide.SOURCE, {**_BASE, **of_source}) == wanted
+    assert variables_of(StoreSide.TARGET, {**_BASE, **of_source}) == _BASE
 
 
 def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(t
     )
     os.environ.update({**_BASE, "AWS_CONFIG_FILE": str(tmp_path / "config")})
     os.environ.pop("AWS_CA_BUNDLE")
-    set_own(Side.SOURCE, {"AWS_PROFILE": "p"})
+    set_own(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
     before = dict(os.environ)
-    source, target = own_client(Side.SOURCE), own_client(Side.TARGET)
+    source, target = own_client(StoreSide.SOURCE), own_client(StoreSide.TARGET)
     assert (source.meta.endpoint_url, source.meta.region_name) == ("http://store.example", "eu-west-1")
     assert source.meta.config.s3 == {"addressing_style": "virtual"}  # type: ignore[attr-defined]
     assert source._request_signer._credentials.access_key == "k"  # type: ignore[attr-defined]

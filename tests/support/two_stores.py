@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.storage.s3.s3_store import S3Store
-from rescale.storage.sides import TARGETS, Side
+from rescale.storage.sides import TARGETS, StoreSide
 from rescale.storage.store import Store
 from support.s3 import S3Server, strict_s3_server
 from support.snapshots import directory
@@ -38,7 +38,7 @@ class TwoStores:
     @property
     def variables(self) -> dict[str, str]:
         """Variables that configure the target's store, and with a prefix the source's."""
-        prefix = Side.SOURCE.prefix
+        prefix = StoreSide.SOURCE.prefix
         return {
             **self.target.environment,
             **{prefix + name: value for name, value in self.source.environment.items()},

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from rescale.storage.locations import is_s3, normalise
-from rescale.storage.sides import Side, declare_targets, has_sides, refuse_same_place, set_own
+from rescale.storage.sides import StoreSide, declare_targets, has_sides, refuse_same_place, set_own
 from rescale.storage.store import forget_stores
 from rescale.text.errors import RequestError
 
 _HELP = {
-    Side.SOURCE: "AWS profile for the source, if it is in another S3 store than the target, in another account or in "
-    "another region (default: the AWS variables)",
-    Side.TARGET: "AWS profile for the target and all that is written beside it (default: the AWS variables)",
+    StoreSide.SOURCE: "AWS profile for the source, if it is in another S3 store than the target, in another account or "
+    "in another region (default: the AWS variables)",
+    StoreSide.TARGET: "AWS profile for the target and all that is written beside it (default: the AWS variables)",
 }
 
 
@@ -24,7 +24,7 @@ def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Seq
     `source` and `targets` are the attributes of these places in argparse's namespace. A command whose only place may be
     on both sides names it twice: it is on the target's unless `--source-profile` is given.
     """
-    for side, is_there in ((Side.SOURCE, source), (Side.TARGET, targets)):
+    for side, is_there in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
         if is_there:
             parser.add_argument(_flag(side), metavar="PROFILE", help=_HELP[side])
     parser.set_defaults(place_of_source=source, places_of_target=tuple(targets))
@@ -35,21 +35,21 @@ def use_profiles(arguments: argparse.Namespace) -> None:
 
     Raises `RequestError` for a profile that does not exist, or that is for a place outside of S3.
     """
-    given = {side: name for side in Side if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
+    given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():
         set_own(side, {"AWS_PROFILE": profile})
     if "places_of_target" not in arguments or not has_sides():
         return
     forget_stores()
     own = arguments.place_of_source
-    targets = [place for place in arguments.places_of_target if place != own or Side.SOURCE not in given]
+    targets = [place for place in arguments.places_of_target if place != own or StoreSide.SOURCE not in given]
     places = {
-        Side.SOURCE: _places(arguments, [] if own in targets else [own]),
-        Side.TARGET: _places(arguments, targets),
+        StoreSide.SOURCE: _places(arguments, [] if own in targets else [own]),
+        StoreSide.TARGET: _places(arguments, targets),
     }
     if any(places.values()):  # else the parent of this process has declared its targets, or an order will
-        use_targets(places[Side.TARGET])
-        for source, target in product(places[Side.SOURCE], places[Side.TARGET]):
+        use_targets(places[StoreSide.TARGET])
+        for source, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(source.removesuffix("/_metadata"), target)
     for side, profile in given.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
@@ -75,5 +75,5 @@ def _places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[st
     return [normalise(place) for place in given if place]
 
 
-def _flag(side: Side) -> str:
+def _flag(side: StoreSide) -> str:
     return f"--{side.value.lower()}-profile"

@@ -48,7 +48,7 @@ _ACCESS = (
 """Variables that give access. They count for a side that has other variables of its own, such as a region, only."""
 
 
-class Side(StrEnum):
+class StoreSide(StrEnum):
     """A side of a run; the value is part of the prefix of its variables."""
 
     SOURCE = "SOURCE"
@@ -61,15 +61,15 @@ class Side(StrEnum):
 
 _SWAPPING = threading.Lock()
 
-_PREFIXES = tuple(side.prefix + _AWS for side in Side)
+_PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
 
-def side_of(uri: str) -> Side:
+def side_of(uri: str) -> StoreSide:
     """Return the side that a normalised location is on."""
     declared = os.environ.get(TARGETS)
     if declared is None or any(contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared)):
-        return Side.TARGET
-    return Side.SOURCE
+        return StoreSide.TARGET
+    return StoreSide.SOURCE
 
 
 def is_one_store(uri: str, other: str) -> bool:
@@ -81,7 +81,7 @@ def is_one_store(uri: str, other: str) -> bool:
 
 def has_sides() -> bool:
     """Tell whether a side has variables of its own."""
-    return any(has_own(side, os.environ) for side in Side)
+    return any(has_own(side, os.environ) for side in StoreSide)
 
 
 def is_apart() -> bool:
@@ -89,10 +89,10 @@ def is_apart() -> bool:
     if not has_sides():
         return False
     now = environment()
-    return variables_of(Side.SOURCE, now) != variables_of(Side.TARGET, now)
+    return variables_of(StoreSide.SOURCE, now) != variables_of(StoreSide.TARGET, now)
 
 
-def variables_of(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
+def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
     plain = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
     own = _own(side, variables)
@@ -123,12 +123,12 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
             _replace(own, before)
 
 
-def has_own(side: Side, environment: Mapping[str, str]) -> bool:
+def has_own(side: StoreSide, environment: Mapping[str, str]) -> bool:
     """Tell whether a side has variables of its own."""
     return bool(_own(side, environment))
 
 
-def profile_of(side: Side, environment: Mapping[str, str]) -> str | None:
+def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
     """Return the AWS profile that a side's own variables name."""
     return _own(side, environment).get(_PROFILE) or None
 
@@ -138,7 +138,7 @@ def declare_targets(targets: Iterable[str]) -> None:
     os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
 
 
-def set_own(side: Side, variables: Mapping[str, str]) -> None:
+def set_own(side: StoreSide, variables: Mapping[str, str]) -> None:
     """Configure the store of a side in this process and its children: by these AWS variables, and by no others."""
     for name in _own(side, os.environ):
         del os.environ[side.prefix + name]
@@ -147,7 +147,7 @@ def set_own(side: Side, variables: Mapping[str, str]) -> None:
 
 def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that processes on other machines need to tell the sides apart; none of them is a secret."""
-    names = (TARGETS, *(side.prefix + _PROFILE for side in Side))
+    names = (TARGETS, *(side.prefix + _PROFILE for side in StoreSide))
     return {name: environment[name] for name in names if name in environment}
 
 
@@ -164,7 +164,7 @@ def refuse_same_place(source: str, target: str) -> None:
         )
 
 
-def _own(side: Side, environment: Mapping[str, str]) -> dict[str, str]:
+def _own(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
     begin = side.prefix + _AWS
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
 

@@ -9,7 +9,7 @@ from functools import cache
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
-from rescale.storage.sides import Side, is_apart, side_of
+from rescale.storage.sides import StoreSide, is_apart, side_of
 
 __all__ = ["Entry", "Pin", "Store", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
@@ -18,7 +18,7 @@ def open_store(uri: str) -> Store:
     """Return the store that holds `uri`: one for each kind of storage, or two for S3 (`sides`)."""
     if not is_s3(uri):
         return _local()
-    return _s3() if side_of(uri) is Side.TARGET else _s3_of_source()
+    return _s3() if side_of(uri) is StoreSide.TARGET else _s3_of_source()
 
 
 def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
@@ -62,7 +62,7 @@ def _s3_of_source() -> Store:
         return _s3()
     from rescale.storage.s3.s3_store import S3Store
 
-    return S3Store(side=Side.SOURCE)
+    return S3Store(side=StoreSide.SOURCE)
 
 
 _FORGET = (_s3.cache_clear, _s3_of_source.cache_clear)

@@ -16,7 +16,7 @@ import pytest
 from rescale.airflow.connections.access import DRIVER_POD, form_access, s3_store_of, storage_access
 from rescale.storage.s3.s3_advice import ADDRESSING
 from rescale.storage.s3.s3_client import own_client
-from rescale.storage.sides import Side, side_of
+from rescale.storage.sides import StoreSide, side_of
 from rescale.text.errors import RequestError, StoreError
 from support.hosted_buckets import hosted_buckets
 from support.s3 import S3Server
@@ -80,15 +80,15 @@ def test_connection_of_the_source_gives_access_to_the_source_alone(
     before = dict(os.environ)
     with form_access({"connection": "state", "source_connection": "premises"}):
         assert not {"planted-1", "planted-2"} & {*os.environ.values()}
-        clients = {side: own_client(side) for side in Side}
+        clients = {side: own_client(side) for side in StoreSide}
         keys = {side: client._request_signer._credentials for side, client in clients.items()}  # type: ignore[attr-defined]
-        assert [keys[side].access_key for side in Side] == ["of-source", "of-target"]
-        assert [clients[side].meta.region_name for side in Side] == ["eu-west-1", "eu-central-1"]
-        assert keys[Side.SOURCE]._refresh_using()["access_key"] == "of-source", "they can be renewed"
+        assert [keys[side].access_key for side in StoreSide] == ["of-source", "of-target"]
+        assert [clients[side].meta.region_name for side in StoreSide] == ["eu-west-1", "eu-central-1"]
+        assert keys[StoreSide.SOURCE]._refresh_using()["access_key"] == "of-source", "they can be renewed"
         assert seen_by_a_step()["key"] == "of-target"
-        assert side_of("s3://bucket/anything") is Side.TARGET
+        assert side_of("s3://bucket/anything") is StoreSide.TARGET
     with form_access({"connection": None, "source_connection": "premises"}, reads_source=True):
-        assert side_of("s3://bucket/anything") is Side.SOURCE
+        assert side_of("s3://bucket/anything") is StoreSide.SOURCE
         assert own_client()._request_signer._credentials.access_key == "the-worker-s-own"  # type: ignore[attr-defined]
     assert os.environ == before
 

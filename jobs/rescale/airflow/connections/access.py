@@ -117,11 +117,11 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
 
 
 def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
-    from rescale.storage.sides import Side, declare_targets, set_own
+    from rescale.storage.sides import StoreSide, declare_targets, set_own
     from rescale.storage.store import forget_stores
 
     if own:
-        set_own(Side.SOURCE, own)
+        set_own(StoreSide.SOURCE, own)
         forget_stores()
     if reads_source:
         declare_targets([])

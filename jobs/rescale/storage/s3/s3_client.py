@@ -18,7 +18,7 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.sides import Side, aws_variables, environment, has_own, profile_of, variables_of
+from rescale.storage.sides import StoreSide, aws_variables, environment, has_own, profile_of, variables_of
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _CONNECTIONS = 32
 _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 
-def own_client(side: Side = Side.TARGET) -> S3Client:
+def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     """Return a client that the AWS variables of a side configure; `RequestError` if they do not fit."""
     variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
     own = variables if has_own(side, os.environ) else None
@@ -89,7 +89,7 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
     )
 
 
-def refuse_unknown_profile(side: Side) -> None:
+def refuse_unknown_profile(side: StoreSide) -> None:
     """Raise `RequestError` if the side's profile does not exist."""
     profile, variables = profile_of(side, os.environ), variables_of(side, environment())
     with aws_variables(variables):

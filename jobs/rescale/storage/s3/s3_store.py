@@ -37,7 +37,7 @@ from rescale.storage.s3.s3_errors import (
 )
 from rescale.storage.s3.server_copies import ServerCopies
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.sides import Side
+from rescale.storage.sides import StoreSide
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
 
@@ -53,7 +53,7 @@ class S3Store:
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
-    def __init__(self, client: S3Client | None = None, side: Side = Side.TARGET) -> None:
+    def __init__(self, client: S3Client | None = None, side: StoreSide = StoreSide.TARGET) -> None:
         self._client = client or own_client(side)
         get_object = self._client.get_object if client else ObjectReads(self._client).get_object
         self._objects = PinnedObjects(self._client, get_object)
