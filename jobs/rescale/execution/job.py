@@ -68,12 +68,12 @@ def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
-    """Return the plan of `--plan`; from then on this process tells the sides of the plan apart."""
+    """Return the plan of `--plan`, and declare its targets (`load_plan_of_sides`)."""
     return load_plan_of_sides(normalise(arguments.plan), arguments.result)
 
 
 def load_plan_of_sides(uri: str, result: str) -> Plan:
-    """Return a plan, which is stored beside its target, and tell its sides apart from then on."""
+    """Return a plan, and declare its targets, so that this process knows which store each location is in (`sides`)."""
     places = [uri, normalise(result)]
     use_targets(places)
     plan = load_plan(uri)
