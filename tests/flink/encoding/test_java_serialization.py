@@ -46,7 +46,7 @@ def test_strings_enums_and_classes_are_read(streams: dict[str, bytes]) -> None:
     java_class = read(streams["class"])
     assert isinstance(java_class, JavaClass)
     assert (java_class.name, java_class.serial_version) == ("JavaObjects$Fields", -6)
-    assert [above.name for above in java_class.above] == ["JavaObjects$Above"]
+    assert [super_class.name for super_class in java_class.super_classes] == ["JavaObjects$Above"]
 
 
 def test_references_of_an_object_are_kept(streams: dict[str, bytes]) -> None:
