@@ -29,7 +29,7 @@ import numpy as np
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR
 from rescale.execution.tasks.worker import serve
-from rescale.flink.compiling import tell_once
+from rescale.flink.compiling import notify_once
 from rescale.storage.scratch import scratch_directories
 
 _REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
@@ -163,7 +163,7 @@ def _work(number: int, descriptor: int, control: socket.socket) -> None:
     try:
         control.close()
         if number == 0:
-            tell_once(say_compiling)
+            notify_once(say_compiling)
         places = scratch_directories()
         first = number % len(places)
         os.environ["SPARK_LOCAL_DIRS"] = ",".join([*places[first:], *places[:first]])
