@@ -124,9 +124,9 @@ def load_worker_modules() -> None:
     """
     for module in _LOADED:
         import_module(module)
-    from rescale.flink.keys.murmur import scramble
+    from rescale.flink.keys.murmur import fill_key_groups
 
-    scramble(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
+    fill_key_groups(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
 
 
 def main(control: socket.socket) -> None:

@@ -85,11 +85,11 @@ def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Long
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     """Return the key group of each `hashCode`, as `key_groups.key_group_of_hash` does for a single one."""
-    from rescale.flink.keys.murmur import scramble  # numba, as above
+    from rescale.flink.keys.murmur import fill_key_groups  # numba, as above
 
     groups = np.empty(len(codes), np.int32)
     with np.errstate(over="ignore"):  # as above
-        scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
+        fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 
 

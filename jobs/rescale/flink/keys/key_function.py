@@ -29,7 +29,7 @@ def names_function(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def function_hash(name: str) -> KeyFunction:
+def import_function(name: str) -> KeyFunction:
     """Import the function `module:function`, which maps a serialized key (without its key group) to 32 bits.
 
     Raises `RequestError` if it cannot be imported, or is not callable.
@@ -60,7 +60,7 @@ class FunctionHash:
 
     @classmethod
     def load(cls, name: str) -> FunctionHash:
-        return cls(name, function_hash(name))
+        return cls(name, import_function(name))
 
     def codes(self, data: Bytes, starts: Longs, ends: Longs) -> Codes:
         """Return the hash of each key `data[starts[i]:ends[i]]`.

@@ -36,7 +36,7 @@ def finished(state: Long, size: Long) -> Long:
 
 
 @compiled
-def scramble(codes: Codes, max_parallelism: int, groups: Codes) -> None:
+def fill_key_groups(codes: Codes, max_parallelism: int, groups: Codes) -> None:
     """Fill `groups` with `KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each code."""
     for i in range(len(codes)):
         code = finished(mixed(np.int64(0), np.int64(codes[i]) & WORD), 4)
