@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.subclasses import put_together
+from rescale.flink.serializers.subclasses import merge_snapshots
 from rescale.flink.state_starts import serializer_starts
 
 
@@ -129,7 +129,7 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        both = put_together(snapshot, others[name])
+        both = merge_snapshots(snapshot, others[name])
         if both is None:
             return None
         serializers[name] = both

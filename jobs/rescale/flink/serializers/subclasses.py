@@ -19,17 +19,17 @@ from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 
-def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
+def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
     """Return the snapshot that covers all others, or a merged one; None if there is none."""
     unlike = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
     for wide in unlike:
         if all(map(wide.covers, unlike)):
             return wide
     first: SerializerSnapshot | None = unlike[0]
-    return reduce(lambda merged, other: merged and put_together(merged, other), unlike[1:], first)
+    return reduce(lambda merged, other: merged and merge_snapshots(merged, other), unlike[1:], first)
 
 
-def put_together(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
+def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
     """Return a snapshot that covers both; None if they differ in more than subclasses."""
     if first.covers(other):
         return first
@@ -83,7 +83,7 @@ def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _En
     if mine is None or theirs is None:
         return mine or theirs
     if mine.value is not None and theirs.value is not None:
-        value = put_together(mine.value, theirs.value)
+        value = merge_snapshots(mine.value, theirs.value)
         return None if value is None else mine._replace(value=value)
     if mine.value is theirs.value:
         return mine
@@ -117,7 +117,7 @@ def _of_nested(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | 
     head = _before_nested(first)
     if head is None or head != _before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    inside = [put_together(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
     merged = [snapshot for snapshot in inside if snapshot is not None]
     return head + b"".join(map(_written, merged)) if len(merged) == len(inside) else None
 
