@@ -71,8 +71,8 @@ def test_a_key_group_without_entries_has_no_records() -> None:
 @pytest.mark.parametrize(
     ("block", "wrong"),
     [
-        (i32(8) + BLOCK[4:], "has another number"),
-        (BLOCK[:4] + b"\0\1" + BLOCK[6:], "lists the state 1"),
+        (i32(8) + BLOCK[4:], "begins with another number"),
+        (BLOCK[:4] + b"\0\1" + BLOCK[6:], "contains the state id 1"),
         (BLOCK[:6] + i32(-1) + ENTRY, "a negative count"),
         (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
         (BLOCK[:-3], "an entry that cannot be read: the data ends"),
@@ -133,7 +133,9 @@ def test_impossible_count_of_entries_without_bytes_is_refused() -> None:
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
     single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
     assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]
-    with pytest.raises(SnapshotError, match="lists 2147483647 entries of the state 0, which can have only one"):
+    with pytest.raises(
+        SnapshotError, match="counts 2147483647 entries of the state with id 0, which can have only one"
+    ):
         read(HeapReader(header, 128), {3: many})
 
 

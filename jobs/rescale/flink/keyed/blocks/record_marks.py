@@ -6,13 +6,13 @@ ID_SIZE = 2
 """Bytes of a state's id."""
 
 LENGTH_SIZE = 4
-"""Bytes of the length before a key, and of that before a value."""
+"""Bytes of the length in front of a key or a value."""
 
 FLAG = 0x80
-"""Bit of a key's first byte which says that an id follows the record."""
+"""Bit of a key's first byte: a state id follows the record."""
 
 END_OF_GROUP = 0xFFFF
 """Mark in place of the next state's id."""
 
 LARGEST_RECORD = 1 << 30
-"""Largest record in bytes; memory holds a whole record, several times over."""
+"""Largest record in bytes; a task holds a whole record in memory, several times over."""
