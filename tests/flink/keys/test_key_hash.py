@@ -212,7 +212,7 @@ def test_keys_that_do_not_match_their_type_are_refused(key: str, kind: type[Exce
 @pytest.mark.parametrize(
     ("snapshot", "name", "expected"),
     [
-        (LONG, "objects-hash(id)", "java: their hash is known"),
+        (LONG, "objects-hash(id)", "java: the hash of these keys is known"),
         (pojo({"id": INT}), "java", "for instance objects-hash(id)"),
         (pojo({"id": INT}), "objects-hash", "objects-hash, lombok, record, 17x31, 17x37, 7x31, 1x59 or STARTxFACTOR"),
         (pojo({"id": INT}), "objects-hash(name)", "fields of com.example.Order"),
