@@ -31,6 +31,11 @@ CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "can
 
 DIVISORS = "a max parallelism that divides the old one needs no hash of keys"
 
+NEW_SINK = (
+    "stop the job with a savepoint, so that no transaction is left to commit, and drop the sink's state; the new job "
+    "begins with another Sink"
+)
+
 OLD_STATE = (
     "Flink 1.3 to 1.6 wrote this state, and Rescale reads only state of Flink 1.7 and later: start the job from this "
     "snapshot on a newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from rescale.flink.advice import NOTHING_IN_FLIGHT, SAVEPOINT
+from rescale.flink.advice import NEW_SINK, NOTHING_IN_FLIGHT, SAVEPOINT
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -17,11 +17,6 @@ from rescale.flink.serializers.release_rules import Reason, Restores
 _CONSUMER = "FlinkKafkaConsumer"
 _PRODUCER = "FlinkKafkaProducer"
 _ACKNOWLEDGING = "MessageAcknowledgingSourceBase"
-
-_COMMITTED = (
-    "stop the job with a savepoint, so that no transaction is left to commit, and drop the sink's state; the new job "
-    "begins with another Sink"
-)
 
 
 class _Gone(NamedTuple):
@@ -40,7 +35,7 @@ _GONE = {
         "KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
     ),
     **{
-        name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", _COMMITTED)
+        name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", NEW_SINK)
         for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
     },
     "message-acknowledging-source-state": _Gone(

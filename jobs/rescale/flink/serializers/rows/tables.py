@@ -80,7 +80,7 @@ ROWS = (
         _BYTES,
     ),
     composite_row(nested_snapshot(_TYPES + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
-    # Keys hash as the external data structure, but the bytes are the internal one: `Fixed(0)` makes it unhashable.
+    # A key hashes as the external data structure, but its bytes are the internal one. `Fixed(0)` makes it unhashable.
     composite_row(
         nested_snapshot(_TYPES + "ExternalSerializer"),
         "External",
