@@ -103,7 +103,7 @@ def test_machine_code_that_cannot_be_cached_or_read_is_compiled_again(tmp_path: 
     assert run(tmp_path, 2, 1) == (21, 1)
 
 
-def test_content_of_a_loop_includes_the_loops_that_it_calls() -> None:
+def test_digest_of_a_loop_covers_the_loops_that_it_calls() -> None:
     assert loop_digest(digest_loop.digest_records) == loop_digest(digest_loop.digest_records)
     assert (
         len({loop_digest(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)})
@@ -120,7 +120,7 @@ def test_content_of_a_loop_includes_the_loops_that_it_calls() -> None:
         (heap_write_loop.put_entries, "FINE"),
     ],
 )
-def test_content_of_a_loop_includes_names_of_the_modules_that_it_uses(
+def test_digest_of_a_loop_covers_attributes_of_the_modules_that_it_names(
     loop: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = loop_digest(loop)

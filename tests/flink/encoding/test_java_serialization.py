@@ -64,7 +64,7 @@ def test_references_of_an_object_are_kept(streams: dict[str, bytes]) -> None:
     assert "i" not in value.fields
 
 
-def test_nesting_has_a_limit(streams: dict[str, bytes]) -> None:
+def test_too_deeply_nested_objects_are_refused(streams: dict[str, bytes]) -> None:
     with pytest.raises(SnapshotError, match="nested too deep"):
         read(streams["nested-200"])
 

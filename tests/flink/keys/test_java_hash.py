@@ -244,7 +244,7 @@ def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> No
     assert (walked.first_wrong(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
 
 
-def test_rule_numbers_of_machine_and_steps_are_equal() -> None:
+def test_machine_has_the_numbers_of_the_hash_rules() -> None:
     for rules in (FixedHash, BlobHash):
         assert [getattr(machine, rule.name) for rule in rules] == list(rules)
     assert len(WRONG) == machine.SUBCLASS + 1

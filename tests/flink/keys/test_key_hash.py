@@ -248,6 +248,6 @@ def test_formulas_are_tried_only_if_the_rest_of_the_key_is_hashable() -> None:
     assert [len(list(candidate_hashes(serializer))) for serializer in read] == [7, 0]
 
 
-def test_error_number_of_subclasses_is_the_same_in_both_modules() -> None:
+def test_error_code_of_a_subclass_is_that_of_the_machine() -> None:
     assert machine.SUBCLASS == SUBCLASS
     assert "subclass" in WRONG[SUBCLASS]

@@ -201,7 +201,7 @@ def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
 @settings(max_examples=examples(80))
-def test_changes_laid_over_records_give_the_state_of_the_twin(
+def test_changes_applied_to_base_records_give_the_state_of_the_slow_twin(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
     """For any previous records, in batches of any size."""

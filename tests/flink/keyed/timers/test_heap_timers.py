@@ -111,13 +111,13 @@ def rewritten(
 
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
 @settings(max_examples=examples(60))
-def test_raw_timers_are_rewritten_byte_for_byte(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
+def test_raw_timers_are_written_back_byte_for_byte(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
     assert rewritten(block, WRITTEN, old, new, cuts) == block
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-def test_raw_timers_of_flink_are_rewritten_byte_for_byte(name: str) -> None:
+def test_raw_timers_of_flink_are_written_back_byte_for_byte(name: str) -> None:
     snapshot = snapshots.opened(name)
     streams = [stream for operator in snapshot.operators for stream in operator.raw_timers]
     blocks = [block for stream in streams for _, block in contents(snapshot, stream)]
