@@ -41,7 +41,7 @@ OLD_STATE = (
     "snapshot on a newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), "
     "take a savepoint with that Flink and rescale the savepoint"
 )
-"""Advice for too old versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
+"""Advice for old versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
 WRONG_OFFSETS = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "

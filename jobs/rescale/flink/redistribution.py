@@ -3,9 +3,9 @@
 At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
 decides:
 
-* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. The remainder of a state
-  shifts the subtask at which the next state starts. So the *order of the states* matters: it is the iteration order of
-  a `java.util.HashMap`.
+* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. Some runs are longer by
+  one element, and the longer runs of the next state start where those of this state end. So the *order of the states*
+  matters: it is the iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
   in consecutive runs of even size; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
@@ -59,7 +59,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
     """
     if parallelism == len(old):
         return [
-            [StateShare(s.name, s.mode, _EndToEnd([(source, s.elements)]).runs(0, s.elements)) for s in layout]
+            [StateShare(s.name, s.mode, _Concatenation([(source, s.elements)]).runs(0, s.elements)) for s in layout]
             for source, layout in enumerate(old)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
@@ -71,7 +71,9 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
         match modes[name]:
             case DistributionMode.BROADCAST:
                 copies = [(source, count) for source, count in holders[name] if count]
-                dealt = [_EndToEnd([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)]
+                dealt = [
+                    _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
+                ]
             case DistributionMode.UNION:
                 dealt = list(_deal(holders[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
@@ -97,7 +99,7 @@ def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: i
     The subtasks from `start` on get one element more, until the remainder is used up.
     """
     base, remainder = divmod(total, parallelism)
-    elements = _EndToEnd(holders)
+    elements = _Concatenation(holders)
     dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
@@ -107,7 +109,7 @@ def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: i
     yield from dealt
 
 
-class _EndToEnd:
+class _Concatenation:
     """Elements of a state in all old subtasks, as a single sequence."""
 
     def __init__(self, holders: Sequence[tuple[int, int]]) -> None:

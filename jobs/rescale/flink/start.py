@@ -20,7 +20,7 @@ RAN_ON = (
 )
 
 CLAIM_MODE_OPTIONS = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
-"""`StateRecoveryOptions.RESTORE_MODE` under its name since Flink 1.20, and under the one that it had before."""
+"""Names of the option `StateRecoveryOptions.RESTORE_MODE`: since Flink 1.20, and before."""
 
 NO_CLAIM = "NO_CLAIM"
 """`RecoveryClaimMode.NO_CLAIM`: the job never deletes the files that it was started from."""
@@ -60,9 +60,9 @@ def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
 
     The parallelism of the start is the most frequent one. It applies to operators for which the job's code sets none.
 
-    The start sets a max parallelism only if it changes. Otherwise Flink takes the max parallelism of each operator from
-    the snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`). If the operators have different
-    max parallelisms, the start sets none, because it would apply to all operators (`StreamGraphGenerator`).
+    The start sets a max parallelism only if it changes and is the same for all operators, because the option applies to
+    all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
+    snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
     changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
     maxima = {maximum for _, maximum in new if maximum != 1}  # a max parallelism of 1 never changes

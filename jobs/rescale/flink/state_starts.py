@@ -2,8 +2,8 @@
 
 A serializer snapshot has no length, so a snapshot of an unknown class hides where the next state begins. But each state
 begins with bytes that no serializer writes (`StateMetaInfoSnapshotReadersWriters`): a name, one of five kinds, options,
-and the first serializer, with keys that Flink fixes. These beginnings are searched. A false match is noticed, because
-then there are more beginnings than the header's count of states.
+and the first serializer, with keys that Flink fixes. This module searches for such beginnings. A false match is
+noticed, because then there are more beginnings than the header's count of states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rescale.flink.encoding.binary import ByteReader
 from rescale.text.errors import SnapshotError
 
 NUMBER_SIZE = 2
-"""Bytes of the count of states, in front of the first state."""
+"""Size in bytes of the count of states, in front of the first state."""
 
 _SERIALIZER = re.compile(
     rb"\x00(?:\x0eKEY_SERIALIZER|\x14NAMESPACE_SERIALIZER|\x10VALUE_SERIALIZER)(?=\x00\x00\x00\x02)"

@@ -78,8 +78,8 @@ class ByteReader:
     def utf(self) -> str:
         """Read a string of `DataInput.readUTF`: `u16` length and *modified* UTF-8.
 
-        Flink writes only names this way. Java accepts an unpaired surrogate in a name. Plans and reports are UTF-8,
-        which cannot encode one, so it raises `SnapshotError`.
+        Flink writes only names this way. A name with an unpaired surrogate raises `SnapshotError`: Java accepts it, but
+        plans and reports are UTF-8, which cannot encode it.
         """
         at = self.position
         encoded = self.raw(self.u16())

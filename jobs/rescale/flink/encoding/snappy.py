@@ -17,7 +17,7 @@ from rescale.text.errors import SnapshotError
 IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
 _MIN_COMPRESSION_RATIO = 0.85
-"""A block is stored plain if its compressed size is above this part of its size (`minCompressionRatio`)."""
+"""A block is stored plain if its compressed size exceeds this fraction of its size (`minCompressionRatio`)."""
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
 _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
@@ -27,8 +27,8 @@ _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
 class FramedDecompressor:
     """Decompressor of a stream in pieces of any size; checks every checksum.
 
-    A whole stream begins with the identifier. Without `identifier`, the stream need not, such as an element of operator
-    state.
+    A whole stream begins with the identifier. With `identifier=False`, the data may also be a part of a stream that
+    begins with any chunk, such as an element of operator state.
     """
 
     def __init__(self, *, identifier: bool = True) -> None:

@@ -3,7 +3,7 @@
 A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state
 lies in the state of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions,
 which the enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases
-write version 0 of it, connector 3.0 writes version 1, connectors 3.1 to 4.0 write 2, and connector 5.0 writes 3.
+write version 0 of this state, connector 3.0 writes version 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
 """
 
 from __future__ import annotations

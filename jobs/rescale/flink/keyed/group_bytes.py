@@ -12,7 +12,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class EndsTooEarly(SnapshotError):  # noqa: N818
-    """A key group ends inside an entry. Other processes receive it as a plain `SnapshotError`."""
+    """A key group ends inside an entry. When pickled, this error becomes a plain `SnapshotError`."""
 
 
 class GroupBytes:

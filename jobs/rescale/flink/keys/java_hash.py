@@ -64,10 +64,10 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
-    seen = np.ascontiguousarray(data, np.uint8).view()
-    seen.flags.writeable = False  # numba compiles a second version for writeable arrays
+    read_only = np.ascontiguousarray(data, np.uint8).view()
+    read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
     with np.errstate(over="ignore"):  # NumPy warns where the machine is not compiled
-        machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
+        machine.walk(code, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
@@ -80,20 +80,20 @@ def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Long
     from rescale.flink.keys.lowering import lower
 
     code, depth = lower(program.tree)
-    seen = np.ascontiguousarray(data, np.uint8).view()
-    seen.flags.writeable = False
+    read_only = np.ascontiguousarray(data, np.uint8).view()
+    read_only.flags.writeable = False
     places = np.empty(most, np.int64)
     with np.errstate(over="ignore"):
-        count, wrong = machine.walk_row(code, depth, seen, start, places)
+        count, wrong = machine.walk_row(code, depth, read_only, start, places)
     return places[:count], WRONG[wrong] or None
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     """Return the key group of each `hashCode` (int32), as `key_groups.key_group_of_hash` does for a single one."""
-    from rescale.flink.keys.murmur import fill_key_groups  # numba, as above
+    from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
     groups = np.empty(len(codes), np.int32)
-    with np.errstate(over="ignore"):  # as above
+    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 

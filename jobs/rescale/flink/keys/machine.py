@@ -33,7 +33,7 @@ ARRAY, BINARY_ROW = 1, 2
 FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = range(8)
 
 _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
-"""`PojoSerializer`."""
+"""Flags of `PojoSerializer`."""
 
 _LEFT = 1
 """Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
@@ -110,7 +110,7 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
 
 @compiled
 def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
-    """Read a number with seven bits in each byte, lowest first; return (value, its end, error code)."""
+    """Read a number with seven bits in each byte, the lowest bits first; return (value, its end, error code)."""
     value = np.int64(0)
     for shift in range(0, 35, 7):
         if at >= limit:

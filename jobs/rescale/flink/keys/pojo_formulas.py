@@ -81,7 +81,7 @@ def fold_of(name: str) -> Fold | None:
 
 @dataclass(frozen=True)
 class ClassWithHashCode:
-    """A class of the user with its own `hashCode`, and the fields that this can use; `booleans` are some of them."""
+    """A user's class that defines `hashCode`, and its hashable fields; `booleans` are the fields of type boolean."""
 
     name: str
     fields: tuple[str, ...]
@@ -110,7 +110,7 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula | None:
-    """Return the formula that the text names, None if it names none."""
+    """Return the formula that the text describes, None if it is malformed."""
     match = _FORMULA.fullmatch(text)
     if match is None or fold_of(match[1]) is None:
         return Formula(text, ()) if text == CASE_CLASS else None

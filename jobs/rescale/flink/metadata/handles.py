@@ -74,7 +74,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` (tag 3) in place of a stream, which Flink still reads, but no longer writes."""
+    """`KeyGroupsStateHandle` (tag 3) in place of a stream. Flink still reads this, but no longer writes it."""
 
     first_key_group: int
     offsets: tuple[int, ...]

@@ -18,7 +18,7 @@ _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS = 3
 
 Layout = Callable[[Body], None]
 OuterBody = Callable[[Body, int], None]
-"""Layout of an outer body; its second argument is the outer version, which counts the forms of the outer body."""
+"""Function that takes an outer body; its second argument is the version of the outer body."""
 
 
 def simple(body: Body) -> None:

@@ -25,7 +25,7 @@ _HEADER = "TypeSerializerSnapshotSerializationUtil"
 
 
 class Restores(StrEnum):
-    """Whether a release restores state with unchanged content, from the best to the worst."""
+    """Whether a release restores state with unchanged content; the best outcome comes first."""
 
     YES = "yes"
     UNKNOWN = "unknown"
@@ -86,7 +86,7 @@ ANOTHER_SERIALIZER = (
 
 
 def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield why `line` may not restore what a serializer of Flink 1 or 2 (`writer`) wrote; the first reason decides."""
+    """Yield the reasons why `line` may not restore what a serializer of Flink 1 or 2 (`writer`) wrote."""
     row = row_of(snapshot.class_name)
     yield from class_reasons(snapshot.class_name, line)
     if row is None or snapshot.values(UNKNOWN):
@@ -101,7 +101,7 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
 
 
 def missing_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore a header with a snapshot class (or a version of it) without a row."""
+    """Return why `line` may not restore a header that names a snapshot class, or a version of it, without a row."""
     return next(
         class_reasons(class_name, line),
         _old_class_reason(class_name, line)

@@ -34,7 +34,7 @@ class FixedHash(IntEnum):
     INSTANT = 11
     LONG_VALUE = 12
     ZERO = 13
-    """`Tuple0`."""
+    """`Tuple0`: the hash is 0."""
     SCALA_LONG = 14
     """`Statics.longHash`: a long in the range of an int has the hash of that int."""
     IDENTITY = 15

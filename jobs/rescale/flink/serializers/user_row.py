@@ -45,7 +45,7 @@ def _are_versions(versions: Any) -> bool:
 
 
 def _check_tree(tree: Any) -> None:
-    """Raise `TypeError` unless every node of a tree is a type, and Python can hash the tree (programs are cached)."""
+    """Raise `TypeError` unless every node of a tree is a type, and Python can hash the tree (`lower` is cached)."""
     for part in parts(tree):
         if not isinstance(part, TypeTree):
             raise TypeError(f"not a type of type_tree: {part!r}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import heap_reader
 from rescale.flink.keyed.heap.heap import empty_group
-from rescale.flink.keyed.heap.heap_entries import entry_layouts, tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries, entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
@@ -107,7 +107,7 @@ UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
 )
 def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, named: str) -> None:
     header = header_of(TEXT, keyed_state("known"), info)
-    assert not tells_entries(header)
+    assert not can_delimit_entries(header)
     with pytest.raises(UnsupportedError, match=named) as caught:
         entry_layouts(header)
     assert caught.value.state == "total"
@@ -120,9 +120,9 @@ def test_pojo_of_a_subclass_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="subclass") as caught:
         read(HeapReader(header, 128), {9: block})
     assert caught.value.state == "order"
-    assert tells_entries(header)
+    assert can_delimit_entries(header)
     listed = pojo({"id": STRING}, {"com.example.Rush": None})
-    assert not tells_entries(header_of(TEXT, keyed_state("order", listed)))
+    assert not can_delimit_entries(header_of(TEXT, keyed_state("order", listed)))
 
 
 NO_FIELDS = Tuple([])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 ID_SIZE = 2
-"""Bytes of a state's id."""
+"""Size in bytes of a state id."""
 
 LENGTH_SIZE = 4
-"""Bytes of the length in front of a key or a value."""
+"""Size in bytes of the length in front of a key or a value."""
 
 FLAG = 0x80
 """Bit of a key's first byte: a state id follows the record."""

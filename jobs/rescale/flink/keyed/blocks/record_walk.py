@@ -37,7 +37,7 @@ def walk_records(
     limits: Longs,
     ends: Longs,
     states: Longs,
-    of_groups: Longs,
+    group_numbers: Longs,
 ) -> tuple[int, int, int, int]:
     """Fill the last five arrays with the complete records in `data`, from `place` on, until the arrays are full.
 
@@ -90,7 +90,7 @@ def walk_records(
         limits[count] = begin + 4 + key
         ends[count] = begin + 8 + key + value
         states[count] = state
-        of_groups[count] = group
+        group_numbers[count] = group
         count += 1
         at, needs = at + needs, 0
         place[STATE_ID], place[GROUP] = state, i

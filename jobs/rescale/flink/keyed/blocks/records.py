@@ -22,7 +22,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Most bytes and records of a batch, which stays in a processor's cache from one loop to the next.
+"""Most bytes and records of a batch. A batch of this size stays in a processor's cache from one loop to the next.
 
 Readers for sorting use a multiple of both, for longer runs.
 """

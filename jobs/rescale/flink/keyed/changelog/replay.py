@@ -23,10 +23,10 @@ from rescale.flink.serializers.program import Program
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 _DELIMITER = b","
-"""`ListDelimitedSerializer`."""
+"""Delimiter of `ListDelimitedSerializer`."""
 
 _NOT_NULL, _NULL = b"\0", b"\1"
-"""Flags in front of a value of a map."""
+"""Null flags in front of a value of a map."""
 
 _COUNT_SIZE = 4
 
@@ -58,7 +58,11 @@ class ReplayedState:
         self._items: dict[bytes, set[bytes]] = defaultdict(set)
 
     def apply(self, change: Change) -> None:
-        """Apply a change; `SnapshotError` for a damaged change and `UnsupportedError` name the state."""
+        """Apply a change.
+
+        Raises `SnapshotError` for a damaged change, and `UnsupportedError` if the end of a value in it is unknown; both
+        name the state.
+        """
         match self.layout.kind:
             case EntryKind.ELEMENT:
                 self._apply_to_timers(change)
@@ -172,7 +176,7 @@ class ReplayedState:
             if payload[flag:end] == _NOT_NULL:
                 (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second, end, 1)
             elif payload[flag:end] != _NULL:
-                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as the flag of a null")
+                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
             yield user_key, payload[flag:end]
             at = end
         self._check_end(change, at)

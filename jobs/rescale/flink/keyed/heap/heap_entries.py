@@ -71,7 +71,7 @@ def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
     return tuple(_located(header.key_serializer, state) for state in header.states)
 
 
-def tells_entries(header: KeyedHeader | None) -> bool:
+def can_delimit_entries(header: KeyedHeader | None) -> bool:
     """Whether the end of every entry of all states is known.
 
     The end of an object of a POJO's subclass is unknown. A POJO serializer lists the subclasses that may occur.

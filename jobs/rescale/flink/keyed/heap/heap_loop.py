@@ -22,7 +22,7 @@ FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 _LONGEST_LENGTH = 4
 """Most bytes of a length behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
-"""`ListDelimitedSerializer`."""
+"""Delimiter of `ListDelimitedSerializer`."""
 
 
 @compiled

@@ -27,7 +27,7 @@ from rescale.flink.serializers.type_tree import takes_bytes
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 NUMBER_SIZE = 4
-"""Bytes of a key group's number, which precedes the group and is never compressed."""
+"""Size in bytes of a key group's number, which begins the block and is never compressed."""
 
 _WHAT = "the heap"
 _INCOMPLETE = (2, 3)
@@ -46,7 +46,7 @@ class HeapReader:
         self, header: KeyedHeader, max_parallelism: int, *, times: int = 1, whole_entries: bool = False
     ) -> None:
         layouts = entry_layouts(header)
-        self._states = [_lowered(layout.whole if whole_entries else layout) for layout in layouts]
+        self._states = [_loop_arguments(layout.whole if whole_entries else layout) for layout in layouts]
         self._names = [state.name for state in header.states]
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)
@@ -174,7 +174,7 @@ class HeapReader:
         return error.located(state=self._names[state_id])
 
 
-class _Lowered(NamedTuple):
+class _LoopArguments(NamedTuple):
     """Arguments of `copy_entries` for a state, and whether each of its entries has at least one byte."""
 
     kind: int
@@ -184,12 +184,12 @@ class _Lowered(NamedTuple):
     takes_bytes: bool
 
 
-def _lowered(layout: EntryLayout) -> _Lowered:
+def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
     from rescale.flink.keys.lowering import lower
 
     counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
-    return _Lowered(
+    return _LoopArguments(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),

@@ -62,12 +62,12 @@ class HeapWriter:
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
         layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
-        seen = data.view()
-        seen.flags.writeable = False  # numba compiles a second version for writeable arrays
+        read_only = data.view()
+        read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
         is_element = int(layout.kind is EntryKind.ELEMENT)
         with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
             size = put_entries(
-                seen, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
+                read_only, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
             )
         if size < 0:
             state = self._header.states[state_id].name

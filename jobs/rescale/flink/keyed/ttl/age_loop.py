@@ -115,7 +115,7 @@ def find_elements(
 ) -> tuple[Long, Long, Long]:
     """Find the elements of the lists with the indices `chosen`.
 
-    For each element, `owners` gets the index of its list, `begins` its begin (at its time), and `behinds` its end.
+    For each element, `owners` gets the index of its list, `begins` the start of its time, and `behinds` its end.
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read, error
     code); the code is `FINE` if all lists can be read.
     """

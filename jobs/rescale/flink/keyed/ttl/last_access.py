@@ -26,7 +26,7 @@ Cutoffs = tuple[tuple[str, int], ...]
 """Pairs (name of a state, time in ms since 1970): values last accessed at or before this time are left out."""
 
 TIME_SIZE = 8
-"""Bytes of a time of last access."""
+"""Size in bytes of a time of last access."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

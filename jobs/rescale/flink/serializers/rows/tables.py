@@ -17,7 +17,7 @@ _VIEW = "org.apache.flink.table.dataview."
 
 _BYTES, _BINARY_ROW = Blob(BlobHash.UNKNOWN), Blob(BlobHash.BINARY_ROW)
 _MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
-"""`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`."""
+"""Highest precisions of compact values (`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`)."""
 
 
 def _decimal(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
