@@ -28,7 +28,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
-from rescale.flink.keys.key_function import names_function
+from rescale.flink.keys.key_function import is_function_name
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
@@ -193,7 +193,7 @@ def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[s
         for operator in certified.operators
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
-        and not names_function(operator.records.key_hash)
+        and not is_function_name(operator.records.key_hash)
         and operator.operator_id in operator_ids - named.keys()
     }
 
@@ -202,7 +202,7 @@ def _certified_function(certified: Certificate, label: str | None) -> str | None
     """Return the function by which the run hashed the keys of an operator; None if it was a formula."""
     for operator in certified.operators:
         name = operator.records.key_hash if operator.records is not None else None
-        if operator.label == label and name is not None and names_function(name):
+        if operator.label == label and name is not None and is_function_name(name):
             return name
     return None
 
