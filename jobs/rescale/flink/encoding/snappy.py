@@ -140,14 +140,14 @@ def _checksum(content: bytes) -> bytes:
 
 
 def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
-    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor` does."""
+    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor`; `SnapshotError` for damage."""
     decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 
 
 def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the stream for content that arrives in pieces, as `FramedCompressor` does."""
+    """Yield the stream for content that arrives in pieces, as `FramedCompressor`."""
     compressor = FramedCompressor()
     yield from map(compressor.feed, chunks)
     yield compressor.finish()
