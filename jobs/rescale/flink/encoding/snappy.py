@@ -134,7 +134,7 @@ def _framed(kind: int, body: bytes, content: bytes) -> bytes:
 
 
 def _checksum(content: bytes) -> bytes:
-    """CRC-32C, rotated and shifted so that a checksum of checksums does not degenerate."""
+    """Return the masked CRC-32C of the framing format, little-endian."""
     crc = google_crc32c.value(content)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 

@@ -201,7 +201,7 @@ class Repeat(_Variable):
 class Union(_Variable):
     """A tag (1 for a left value, `right_tag` for a right value), then the value.
 
-    The `right_tag` of `EitherSerializer` is 0, and its values hash as the value inside. Other unions have no hash.
+    The `right_tag` of `EitherSerializer` is 0, and an `Either` hashes like the value in it. Other unions have no hash.
     """
 
     left: TypeTree
