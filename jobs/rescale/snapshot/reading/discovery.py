@@ -1,4 +1,4 @@
-"""The search for the `_metadata` of a path: its own, or that of the newest complete checkpoint of a job's directory.
+"""Search for the `_metadata` of a path: its own, or that of the newest complete checkpoint in a job's directory.
 
 Flink writes the checkpoints of a job as `<directory>/<job id>/chk-N`; a checkpoint without `_metadata` is incomplete.
 """
@@ -18,7 +18,7 @@ _OF_CHECKPOINT = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:
-    """Return the URI of the `_metadata` of the snapshot at `uri`; `RequestError` if there is none."""
+    """Return the URI of the `_metadata` of the snapshot at `uri`. Raise `RequestError` if there is none."""
     own = uri if name(uri) == METADATA else join(uri, METADATA)
     if open_store(own).stat(own) is not None:
         return own
@@ -34,7 +34,7 @@ def find_metadata(uri: str) -> str:
 
 
 def complete_checkpoints(directory: str) -> list[int]:
-    """Return the ids of the complete checkpoints in a job's directory, the newest last."""
+    """Return the ids of the complete checkpoints in a job's directory, in ascending order."""
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
@@ -43,5 +43,5 @@ def complete_checkpoints(directory: str) -> list[int]:
 
 
 def checkpoint_directory(directory: str, checkpoint: int) -> str:
-    """Return the directory of a checkpoint in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
+    """Return the directory of a checkpoint, by its id, in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
     return join(directory, f"{_CHECKPOINT}{checkpoint}")
