@@ -1,7 +1,7 @@
 """The store of local (or network-mounted) files.
 
-A file is written under a temporary name and forced to disk. Then it appears by a rename or a link, and the directories
-that name it are forced to disk.
+A file is written under a temporary name and forced to disk. Then a rename or a link gives it its own name, and the
+directories that lead to it are forced to disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError, Unsuppo
 _ATTEMPTS = 8
 
 _PATIENCE = 0.01
-"""Seconds that files may be asked for one after another; to start threads takes about as long."""
+"""Seconds after which files are looked up in parallel: starting the threads takes about as long."""
 
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
@@ -57,7 +57,7 @@ class LocalStore:
             return pin_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        """Ask for one file after another; where that is slow, as over a network, for the others in parallel."""
+        """Look up one file after another; if that is slow, as over a network, the remaining ones in parallel."""
         began, pins = time.monotonic(), list[Pin | None]()
         while len(pins) < len(uris) and time.monotonic() - began < _PATIENCE:
             pins.append(self.stat(uris[len(pins)]))
@@ -120,7 +120,7 @@ class LocalStore:
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces
 
-    def list(self, directory: str, begin: str = "") -> list[Entry]:
+    def list(self, directory: str, prefix: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
@@ -135,7 +135,7 @@ class LocalStore:
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
                     for listed in (folders, names):
-                        listed[:] = [name for name in listed if name.startswith(begin)]
+                        listed[:] = [name for name in listed if name.startswith(prefix)]
                 for name in names:
                     if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
@@ -154,12 +154,12 @@ class LocalStore:
             owned.remove_folder(folder)
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        # Every run needs a file of its own: of two runs that share one, the second would be left with holes.
+        # Every run needs a file of its own: if two runs shared one, the file of the second would have holes.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
         owned.refuse_other_folder(Path(uri).parent)
         _refuse_mount_point(Path(uri).parent, path.parent)
-        with suppress(FileNotFoundError):  # the directory may go while it is looked through
+        with suppress(FileNotFoundError):  # another run may remove the directory meanwhile
             for file in Path(staging).iterdir():
                 if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
                     self.delete([str(file)])
@@ -191,18 +191,18 @@ class LocalStore:
                 force_to_disk(Path(uri).parent)
 
     def keep(self, uri: str, source: Span) -> None:
-        """A hard link; a copy where the file system has none, or the file lies on another one."""
+        """Create a hard link; copy the file if its file system has none, or is another one."""
         path = Path(uri)
         with translated(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:
                 owned.link_from(Path(source.uri), path)
-            except OSError:  # of a file that is gone meanwhile `copy` says so, and of one that is there it compares it
+            except OSError:  # `copy` reports a missing source, and compares an existing file
                 pass
             else:
                 if self.stat(uri) == source.pin:
                     force_to_disk(path.parent)
                     return
-                owned.unlink(path)  # another file took the name of the one that was opened
+                owned.unlink(path)  # another file got the source's name after it was opened
         self.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
@@ -281,14 +281,14 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
-    """Raise unless a directory is listed as empty: one that does not exist yet, or a file."""
+    """Raise the error of a listing, unless the directory does not exist yet or is a file: both are listed as empty."""
     if not is_absent(error):
         raise error
     if (file := next((str(path) for path in Path(directory).parents if path.is_file()), None)) is not None:
         raise RequestError(
             "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
         )
-    if _can_be_no_directory(directory):
+    if _is_special(directory):
         raise RequestError(
             "this name is neither a directory nor a file",
             path=directory,
@@ -298,8 +298,11 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         )
 
 
-def _can_be_no_directory(place: str) -> bool:
-    """Tell whether a place is neither a directory nor a file, by one call: another run may change it between two."""
+def _is_special(place: str) -> bool:
+    """Tell whether a path is neither a directory nor a file.
+
+    One `stat` decides that, because another run may change the path between two.
+    """
     try:
         mode = Path(place).stat().st_mode
     except (OSError, ValueError):

@@ -2,7 +2,7 @@
 
 Objects appear whole. Default checksums are off, because older stores refuse them. Objects are deleted one by one,
 because DeleteObjects needs a checksum that not every store knows. boto3 repeats a request whose answer was lost. So a
-put that finds its own bytes has succeeded, and so has the completion of an upload that is gone.
+put that finds its own bytes has succeeded, and so has the completion of an upload that no longer exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CONFLICT_SECONDS = 0.05
 
 
 class S3Store:
-    """`Store` over the S3 of a side. A given `client`, configured otherwise than by variables, makes all requests."""
+    """`Store` over the S3 store of a side, or over a `client` that is configured otherwise than by variables."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
@@ -110,8 +110,8 @@ class S3Store:
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         return not self._put_conditionally(uri, data)
 
-    def list(self, directory: str, begin: str = "") -> list[Entry]:
-        return listed(self._client, directory, begin)
+    def list(self, directory: str, prefix: str = "") -> list[Entry]:
+        return listed(self._client, directory, prefix)
 
     def delete(self, uris: Iterable[str]) -> None:
         locked = [error for error in side_by_side(self._delete, uris) if error is not None]
@@ -148,7 +148,7 @@ class S3Store:
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
-            there = self.stat(uri)  # a lost answer: the upload is gone because it became the object
+            there = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
             if there is None or there.size != size:
                 raise
 
@@ -162,11 +162,11 @@ class S3Store:
             for upload in uploads:
                 begun = f"s3://{bucket}/{upload['Key']}"
                 if not contains(uri, begun) or (is_ours is not None and not is_ours(begun)):
-                    continue  # only begins with the same letters, or is somebody else's
+                    continue  # a name that only begins with the same letters, or another run's
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
-                    if not is_absent(error):  # else it ended meanwhile
+                    if not is_absent(error):  # it ended meanwhile
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:
@@ -185,7 +185,7 @@ class S3Store:
 
     @contextmanager
     def _with_lock_details(self, uri: str) -> Iterator[None]:
-        """Add to a `LockedError` until when the object is locked, if the credentials allow to ask."""
+        """Add to a `LockedError` until when the object is locked, if the credentials allow a HEAD."""
         try:
             yield
         except LockedError as error:
@@ -200,10 +200,10 @@ class S3Store:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
-            return False  # larger, or taken away again
+            return False  # larger, or removed meanwhile
 
     def _put_conditionally(self, uri: str, data: bytes) -> bool:
-        """Return whether the store took the object; False if there is one already."""
+        """Return whether the store put the object; False if there is one already."""
         bucket, key = split_s3(uri)
         for attempt in range(_CONFLICT_ATTEMPTS):
             with translated(uri):
@@ -217,7 +217,7 @@ class S3Store:
                         raise _no_conditions(uri, error) from None
                     if status_of(error) != 409:
                         raise
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at work: a later answer tells which one won
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another put is in progress: a later answer tells which one won
         raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 

@@ -1,4 +1,4 @@
-"""Copies that the store makes itself (CopyObject, UploadPartCopy), of objects in the version that was seen first."""
+"""Copies of pinned objects that the store makes itself (CopyObject, UploadPartCopy)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ServerCopies:
-    """Copies by the store, with errors of ours. After one refusal no further copy is requested."""
+    """Copies by the store; raises Rescale's errors. After a refusal, no further copies are requested."""
 
     def __init__(self, client: S3Client, objects: PinnedObjects) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class ServerCopies:
         bucket, key = split_s3(uri)
 
         def request(parameters: dict[str, Any]) -> None:
-            # The bytes alone: tags need one more right, and headers of the source do not belong to the result.
+            # Only the bytes: tags need one more permission, and headers of the source do not belong to the result.
             self._client.copy_object(
                 Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **parameters
             )
@@ -57,7 +57,7 @@ class ServerCopies:
         return self._copied(uri, source, request)
 
     def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
-        """Return the answer to a copy of the pinned version."""
+        """Return the answer of `ask`, a request to copy the pinned version."""
         if not is_one_store(uri, source.uri):
             raise CopyRefused("the source is in another store")
         if self._refused is not None:
