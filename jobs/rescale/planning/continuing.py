@@ -169,7 +169,7 @@ class _Files:
         if uri not in self._numbers:
             self._numbers[uri] = len(self._files)
             self._files.append(SourceFile(uri, pin))
-        elif not pin.is_of(self._files[self._numbers[uri]].pin):
+        elif not pin.matches(self._files[self._numbers[uri]].pin):
             raise RequestError(
                 "a file changed while the plan was made",
                 path=uri,

@@ -106,9 +106,9 @@ def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[Cert
     existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
-        if not file.pin.is_of(existing.get(uri)):
+        if not file.pin.matches(existing.get(uri)):
             now = open_store(uri).stat(uri)
-            if not file.pin.is_of(now):
+            if not file.pin.matches(now):
                 yield file, now
 
 

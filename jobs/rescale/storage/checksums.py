@@ -42,7 +42,7 @@ class Crc:
     bits: int
     polynomial: int
 
-    def of(self, data: bytes) -> int:
+    def compute(self, data: bytes) -> int:
         """Return the CRC of a few bytes. This is slow: each byte takes a step of Python."""
         ones = (1 << self.bits) - 1
         crc = ones
@@ -50,13 +50,13 @@ class Crc:
             crc = self._table[(crc ^ byte) & 0xFF] ^ crc >> 8
         return crc ^ ones
 
-    def joined(self, first: int, second: int, length: int) -> int:
+    def combine(self, first: int, second: int, length: int) -> int:
         """Return the CRC of two runs of bytes end to end, from their CRCs; the second run has `length` bytes."""
         return _times(first, _power(self, 8 * length), self) ^ second
 
-    def rest(self, whole: int, first: int, length: int) -> int:
+    def of_suffix(self, whole: int, first: int, length: int) -> int:
         """Return the CRC of the last `length` bytes, from that of all bytes (`whole`) and of those before (`first`)."""
-        return self.joined(first, whole, length)
+        return self.combine(first, whole, length)
 
     @cached_property
     def _table(self) -> list[int]:

@@ -30,7 +30,7 @@ class Pin:
     etag: str | None = None
     mtime_ns: int | None = None
 
-    def is_of(self, other: Pin | None) -> bool:
+    def matches(self, other: Pin | None) -> bool:
         """Tell whether both pin the same version. Whether an ETag has quotes depends on the store and the request."""
         return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
             other.size,

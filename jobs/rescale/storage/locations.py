@@ -2,7 +2,7 @@
 
 Flink and people write the same location in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`), so
 locations are normalised before they are compared. As in Flink's `Path`, slashes in a row count as one, and percent
-signs are not decoded. Only `real` follows symbolic links.
+signs are not decoded. Only `resolve_links` follows symbolic links.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def contains(directory: str, uri: str) -> bool:
     return uri == directory or uri.startswith(directory.rstrip("/") + "/")
 
 
-def real(uri: str) -> str:
+def resolve_links(uri: str) -> str:
     """Return the location with symbolic links resolved, in order to compare it with others."""
     return uri if is_s3(uri) else os.path.realpath(uri)
 

@@ -113,7 +113,7 @@ class _Marker(NamedTuple):
 def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     """Make a new directory in `place` for the block, and remove it afterwards. `place` is made if needed, and stays."""
     owned.make_folder(place)
-    remove_left(place)
+    remove_abandoned(place)
     path = owned.new_folder(place, kind)
     identity = mounts.identity_of(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -132,15 +132,15 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
         os.close(directory)
 
 
-def remove_left(place: Path) -> None:
+def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
     beside = [home for home in place.parent.glob(_OF_SPARK) if not home.is_symlink()]
     for home in {place, *beside}:
         for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
-            remove_if_left(path)
+            remove_if_abandoned(path)
 
 
-def remove_if_left(path: Path) -> None:
+def remove_if_abandoned(path: Path) -> None:
     """Remove a scratch directory if its marker is valid and its process is dead."""
     with suppress(OSError, RequestError), ExitStack() as stack:  # in use, or another user's
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -152,14 +152,14 @@ def remove_if_left(path: Path) -> None:
         if not stat.S_ISREG(file.st_mode) or file.st_nlink > 1 or {file.st_uid, status.st_uid} != {os.geteuid()}:
             return
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_left(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
+        if _is_abandoned(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
             owned.remove_tree(path, mounts.Identity(status.st_dev, status.st_ino), MARKER)
 
 
-def remove_all_left() -> None:
+def remove_all_abandoned() -> None:
     """Remove the scratch directories of dead processes in all places where this machine has such directories."""
     for place in {temporary_directory(), *scratch_directories(), SHORT_PLACE}:
-        remove_left(Path(place))
+        remove_abandoned(Path(place))
 
 
 def unnamed_file() -> IO[bytes]:
@@ -182,7 +182,7 @@ def _locks_or_none() -> Iterator[None]:
             raise
 
 
-def _is_left(data: bytes, path: Path, inode: int) -> bool:
+def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
     """Tell whether the content of an unlocked marker names this directory and a process of this machine.
 
     A free lock proves nothing about a process on another machine that mounts the same file system without locks.

@@ -76,17 +76,17 @@ def is_one_store(uri: str, other: str) -> bool:
     """Tell whether two normalised locations are in one store, which may be able to copy between them."""
     if not is_s3(uri) or not is_s3(other):
         return is_s3(uri) is is_s3(other)
-    return side_of(uri) is side_of(other) or not is_apart()
+    return side_of(uri) is side_of(other) or not has_two_stores()
 
 
-def has_sides() -> bool:
+def has_side_variables() -> bool:
     """Tell whether any side has variables of its own."""
-    return any(has_own(side, os.environ) for side in StoreSide)
+    return any(has_own_variables(side, os.environ) for side in StoreSide)
 
 
-def is_apart() -> bool:
+def has_two_stores() -> bool:
     """Tell whether the source's S3 store is configured otherwise than the target's."""
-    if not has_sides():
+    if not has_side_variables():
         return False
     now = environment()
     return variables_of(StoreSide.SOURCE, now) != variables_of(StoreSide.TARGET, now)
@@ -123,7 +123,7 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
             _replace(own, before)
 
 
-def has_own(side: StoreSide, environment: Mapping[str, str]) -> bool:
+def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
     """Tell whether a side has variables of its own."""
     return bool(_own(side, environment))
 
@@ -138,14 +138,14 @@ def declare_targets(targets: Iterable[str]) -> None:
     os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
 
 
-def set_own(side: StoreSide, variables: Mapping[str, str]) -> None:
+def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
     """Configure the store of a side in this process and its children, by these AWS variables alone."""
     for name in _own(side, os.environ):
         del os.environ[side.prefix + name]
     os.environ.update({side.prefix + name: value for name, value in variables.items()})
 
 
-def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
+def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables by which processes on other machines tell the sides apart; none is a secret."""
     names = (TARGETS, *(side.prefix + _PROFILE for side in StoreSide))
     return {name: environment[name] for name in names if name in environment}
@@ -154,7 +154,7 @@ def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
 def refuse_same_place(source: str, target: str) -> None:
     """Raise `RequestError` if source and target are in two stores and their names do not tell them apart."""
     nested = contains(target, source) or contains(source, target)
-    if nested and is_s3(source) and is_s3(target) and is_apart():
+    if nested and is_s3(source) and is_s3(target) and has_two_stores():
         raise RequestError(
             "source and target are in two stores, but by their names one is the other, or lies in it",
             path=source,

@@ -9,7 +9,7 @@ from functools import cache
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
-from rescale.storage.sides import StoreSide, is_apart, side_of
+from rescale.storage.sides import StoreSide, has_two_stores, side_of
 
 __all__ = ["Entry", "Pin", "Store", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
@@ -58,7 +58,7 @@ def _s3() -> Store:
 
 @cache
 def _s3_of_source() -> Store:
-    if not is_apart():
+    if not has_two_stores():
         return _s3()
     from rescale.storage.s3.s3_store import S3Store
 

@@ -35,7 +35,7 @@ HIDDEN = frozenset({OWNER, MADE_TARGET})
 """Files in a directory of documents that are no documents; they are removed with it."""
 
 
-def is_inside(folder: Path) -> bool:
+def is_inside_marked(folder: Path) -> bool:
     """Tell whether a directory is, or lies in, one of `FOLDERS` of a marked directory of documents."""
     return any(is_marked(path.parent) for path in _folders_around(folder))
 
@@ -80,7 +80,7 @@ def not_ours(folder: Path, content: str) -> RequestError:
     )
 
 
-def is_noted(folder: Path) -> bool:
+def is_recorded(folder: Path) -> bool:
     """Tell whether the documents of a target record that a run made its directory."""
     documents = documents_of(folder)
     return is_marked(documents) and (documents / MADE_TARGET).exists()

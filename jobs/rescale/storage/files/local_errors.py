@@ -27,7 +27,7 @@ def is_absent(error: OSError | ValueError) -> bool:
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
+def translated_errors(uri: str) -> Iterator[None]:
     """Raise errors of the operating system in the block as Rescale's."""
     try:
         yield

@@ -23,7 +23,7 @@ from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
-from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
+from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.side_by_side import side_by_side
@@ -47,7 +47,7 @@ class LocalStore:
     part_limits = PartLimits(smallest=1, most=10_000)  # files need no limits; S3's number of parts is plenty
 
     def stat(self, uri: str) -> Pin | None:
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 status = Path(uri).stat()
             except (OSError, ValueError) as error:
@@ -74,11 +74,11 @@ class LocalStore:
         return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        with translated(uri), opened(uri, pin) as descriptor:
+        with translated_errors(uri), opened(uri, pin) as descriptor:
             return read_exactly(uri, descriptor, start, length)
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        with translated(uri), opened(uri, pin) as descriptor:
+        with translated_errors(uri), opened(uri, pin) as descriptor:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(
@@ -90,12 +90,12 @@ class LocalStore:
         _refuse_device(uri)
         if self._holds(uri, data):
             return
-        with translated(uri), temporary(uri, _writing(data)) as path:
+        with translated_errors(uri), temporary(uri, _writing(data)) as path:
             owned.replace(path, Path(uri))
             force_to_disk(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        with translated(uri):
+        with translated_errors(uri):
             with temporary(uri, _writing(data)) as path:
                 try:
                     owned.link(path, Path(uri))
@@ -131,7 +131,7 @@ class LocalStore:
 
         entries = []
 
-        with translated(directory):
+        with translated_errors(directory):
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
                     for listed in (folders, names):
@@ -147,7 +147,7 @@ class LocalStore:
     def delete(self, uris: Iterable[str]) -> None:
         parents = set()
         for uri in uris:
-            with translated(uri), suppress(NotADirectoryError):
+            with translated_errors(uri), suppress(NotADirectoryError):
                 owned.unlink(Path(uri))
             parents.add(Path(uri).parent)
         for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
@@ -164,14 +164,17 @@ class LocalStore:
                 if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
                     self.delete([str(file)])
         for _ in range(_ATTEMPTS):
-            with translated(uri), suppress(FileNotFoundError):  # completing another file removed the empty directory
+            with (
+                translated_errors(uri),
+                suppress(FileNotFoundError),
+            ):  # completing another file removed the empty directory
                 with directory_for(path.parent):
                     os.close(owned.new_file(path))
                 return str(path)
         raise StoreError("the staging directory was removed again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
-        with translated(token):
+        with translated_errors(token):
             # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
             descriptor = owned.open_for_writing(Path(token))
             try:
@@ -185,7 +188,7 @@ class LocalStore:
         return ""
 
     def copy(self, uri: str, source: Span) -> None:
-        with translated(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
+        with translated_errors(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
             if not same_bytes(path, Path(uri), source.length):
                 owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
@@ -193,7 +196,7 @@ class LocalStore:
     def keep(self, uri: str, source: Span) -> None:
         """Create a hard link; copy the file if its file system has none, or is another one."""
         path = Path(uri)
-        with translated(uri), opened(source.uri, source.pin), directory_for(path.parent):
+        with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:
                 owned.link_from(Path(source.uri), path)
             except OSError:  # `copy` reports a missing source, and compares an existing file
@@ -206,7 +209,7 @@ class LocalStore:
         self.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        with translated(token):
+        with translated_errors(token):
             descriptor = owned.open_for_writing(Path(token))  # as `put_part`
             try:
                 copy_span(source, descriptor, offset)
@@ -216,7 +219,7 @@ class LocalStore:
         return ""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 written = Path(token).stat().st_size
                 if written != size:
@@ -234,7 +237,7 @@ class LocalStore:
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:  # noqa: ARG002
         """Remove temporary files of dead processes; the owner of the staging directory removes parts."""
-        with translated(uri):
+        with translated_errors(uri):
             remove_abandoned(Path(uri))
 
     def _holds(self, uri: str, data: bytes) -> bool:
@@ -246,7 +249,7 @@ class LocalStore:
 
 def _refuse_device(uri: str) -> None:
     """Refuse to replace a pipe or a device, such as `/dev/stdout`, by a file."""
-    with translated(uri):
+    with translated_errors(uri):
         try:
             mode = Path(uri).stat().st_mode
         except (OSError, ValueError) as error:
@@ -268,7 +271,7 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
     Staged files are moved by a rename, which cannot cross mounts.
     """
-    with translated(str(folder)):
+    with translated_errors(str(folder)):
         if in_one_mount(folder, staging):
             return
     raise RequestError(

@@ -35,9 +35,9 @@ from rescale.storage.files.document_folders import (
     OWNER,
     documents_of,
     is_below_documents,
-    is_inside,
+    is_inside_marked,
     is_marked,
-    is_noted,
+    is_recorded,
     not_ours,
     refuse_other_place,
 )
@@ -183,9 +183,9 @@ def remove_folder(folder: Path) -> None:
     with suppress(OSError):
         with opened_folder(folder) as descriptor:
             here = identity_from(os.fstat(descriptor))
-            inside = is_inside(folder)
+            inside = is_inside_marked(folder)
             marked = inside or folder.name.endswith(BESIDE)
-            if not marked and here not in _made and not is_noted(folder):
+            if not marked and here not in _made and not is_recorded(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
@@ -199,7 +199,7 @@ def remove_folder(folder: Path) -> None:
                 mark(folder)
             return
         _made.discard(here)
-        if inside and is_inside(folder.parent):
+        if inside and is_inside_marked(folder.parent):
             remove_folder(folder.parent)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_errors import translated_errors
 from rescale.text.errors import RescaleError
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ WORTH_A_PAGE = 16
 """Smallest number of objects for which one page of a listing costs less than a HEAD of each object."""
 
 
-def listed(client: S3Client, directory: str, names: str) -> list[Entry]:
-    """Return all objects below a directory whose paths in it begin with `names`, sorted; raises Rescale's errors."""
+def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
+    """Return all objects below a directory whose paths in it begin with `prefix`, sorted; raises Rescale's errors."""
     bucket, directory_prefix = _below(directory)
-    wanted = directory_prefix + names
+    wanted = directory_prefix + prefix
     entries = []
-    with translated(directory):
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix(bucket, wanted))
+    with translated_errors(directory):
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=listable_prefix(bucket, wanted))
         for page in pages:
             for item in page.get("Contents", ()):
                 # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
@@ -34,7 +34,7 @@ def listed(client: S3Client, directory: str, names: str) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.uri)
 
 
-def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
+def list_pins(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
     """Return the pins of wanted objects that lie directly in a directory, as long as a listing is worth it.
 
     Some credentials may read objects, but not list them, and a directory may hold many files of other snapshots. The
@@ -42,7 +42,7 @@ def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict
     """
     bucket, directory_prefix = _below(directory)
     pins: dict[str, Pin] = {}
-    with suppress(RescaleError), translated(directory):
+    with suppress(RescaleError), translated_errors(directory):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
             items = ((f"s3://{bucket}/{item['Key']}", item) for item in page.get("Contents", ()))
@@ -58,7 +58,7 @@ def is_directory_bucket(bucket: str) -> bool:
     return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
-def prefix(bucket: str, wanted: str) -> str:
+def listable_prefix(bucket: str, wanted: str) -> str:
     """Return a prefix by which a bucket can be listed: a directory bucket accepts only one that ends in a slash.
 
     The caller skips keys that do not begin with `wanted`.

@@ -16,7 +16,7 @@ from rescale.storage.locations import split_s3
 from rescale.storage.s3 import s3_client
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
-from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated
+from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated_errors
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PinnedObjects:
     def head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
         """Return the answer to a HEAD; None if there is no such object."""
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 return _of_s3(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
@@ -75,7 +75,7 @@ class PinnedObjects:
                 body.close()
                 raise _too_large(uri, start, length, most, size)
             try:
-                with translated(uri):
+                with translated_errors(uri):
                     data = body.read() if size >= 0 or most is None else body.read(most + 1)
             except StoreError:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
@@ -105,7 +105,7 @@ class PinnedObjects:
         parameters: dict[str, Any] = {"Bucket": bucket, "Key": key}
         if length is not None:
             parameters["Range"] = f"bytes={start}-{start + length - 1}"
-        with translated(uri):
+        with translated_errors(uri):
             for condition in conditions(pin):
                 try:
                     answer = self._get_object(**parameters, **condition)

@@ -18,7 +18,7 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.sides import StoreSide, aws_variables, environment, has_own, profile_of, variables_of
+from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     """Return a client, configured by the AWS variables of a side. Raises `RequestError` if they are invalid."""
     variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
-    own = variables if has_own(side, os.environ) else None
+    own = variables if has_own_variables(side, os.environ) else None
     settings = ObjectSettings.read(variables)
     try:
         with aws_variables(variables):

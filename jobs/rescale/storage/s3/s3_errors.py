@@ -61,7 +61,7 @@ _NO_ROOM = 507
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
+def translated_errors(uri: str) -> Iterator[None]:
     """Raise errors of boto3 in the block as Rescale's."""
     try:
         yield

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone
-from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated
+from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated_errors
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.sides import is_one_store
 
@@ -64,7 +64,7 @@ class ServerCopies:
             raise CopyRefused(self._refused)
         bucket, key = split_s3(source.uri)
         parameters = {"CopySource": {"Bucket": bucket, "Key": key}}
-        with translated(uri):
+        with translated_errors(uri):
             for condition in conditions(source.pin):
                 try:
                     answer = ask(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})

@@ -139,7 +139,7 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
     """Check that every file outside the target is a file of the source, in the version that the source pins."""
     known = dict(source.files)
     for uri, pin in result.files[1:]:
-        if not contains(result.directory, uri) and not pin.is_of(known.get(uri)):
+        if not contains(result.directory, uri) and not pin.matches(known.get(uri)):
             raise IntegrityError(
                 "the result refers to a file that does not belong to the source",
                 path=uri,

@@ -34,7 +34,7 @@ from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
-from rescale.storage.sides import names_of_sides
+from rescale.storage.sides import side_variables
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
@@ -65,7 +65,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, value in {**ALLOCATOR, **names_of_sides(os.environ)}.items():
+    for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
     with event_log_kept(conf):
         context = _started(conf, master, work)
