@@ -56,7 +56,7 @@ def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
     assert flaky("record", late, history, "a").returncode == 0
     again = flaky("record", late, history, "b")
     assert again.returncode == 1
-    assert f"flaked twice, mend it: {ORACLE}::test_x" in again.stderr
+    assert f"flaky at two commits, fix it: {ORACLE}::test_x" in again.stderr
     for _ in range(20):
         assert flaky("record", fine, history, "b").stdout == ""
     assert flaky("record", late, history, "c").returncode == 0
