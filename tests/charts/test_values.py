@@ -56,7 +56,7 @@ WINDOW = {
         (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory outside the source"),
         (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory outside the source"),
         (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory outside the source"),
-        (["driver.memory=2g"], "a heap of 2g and 384 MiB outside it exceed driver.resources.limits.memory, 2Gi"),
+        (["driver.memory=2g"], "the heap of 2g and 384 MiB beside it exceed driver.resources.limits.memory, 2Gi"),
         (["driver.memory=700m", "driver.resources.limits.memory=1G"], "exceed driver.resources.limits.memory, 1G"),
         ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "a heap of 1500m and 640 MiB outside it"),
         (["spark.authenticate=false"], "spark.encrypt: encryption needs the secret"),
