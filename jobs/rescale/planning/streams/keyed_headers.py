@@ -15,7 +15,7 @@ from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_k
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.plan.pieces import Literals, Piece, piece_of
-from rescale.snapshot.keyed_state import Changelog, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, KeyedStateHolder, KeyedStream
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 
@@ -48,7 +48,7 @@ class HeaderPlanner:
 
     def plan(
         self,
-        old_holders: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedStateHolder],
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
         *,
@@ -88,7 +88,7 @@ class HeaderPlanner:
 
     def _merged(
         self,
-        old_holders: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedStateHolder],
         parsed: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
         left_out: Collection[str],
@@ -107,7 +107,7 @@ class HeaderPlanner:
             _by_subtask(timers, tables[len(old_holders) :]),
         )
 
-    def _heap_header(self, old_holders: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """Return a header for all old holders if the streams with entries have the same states in the same places.
 
         A stream without entries may lack states, because its subtask has not seen a key yet. It has nothing to
@@ -138,7 +138,7 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(old_holders: Sequence[KeyedHolder], tables: Sequence[int | None]) -> dict[int, int]:
+def _by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
     return {
         old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
     }
