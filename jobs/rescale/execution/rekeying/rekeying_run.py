@@ -59,7 +59,7 @@ def _rekeyed(
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
         partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
-        [(unit.weight, unit) for unit in units],
+        [(unit.work, unit) for unit in units],
         receipts + 1,
         progress,
     )
