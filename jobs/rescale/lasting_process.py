@@ -75,7 +75,7 @@ class LastingProcess:
     def begin(self) -> None:
         """Start the process, so that it is ready when the first order comes."""
         if self._process is None:
-            self._process, self._socket = self._started()
+            self._process, self._socket = self._start()
 
     def move(
         self,
@@ -139,7 +139,7 @@ class LastingProcess:
         except (BrokenPipeError, ConnectionResetError):
             return False
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
         ours, theirs = socket.socketpair()
         self._ending.enter_context(ours)
@@ -148,7 +148,7 @@ class LastingProcess:
             environment = os.environ if self._environment is None else self._environment
             process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
         self._ending.enter_context(listening(process, lambda line: self._say(line), self._drawn))
-        self._ending.callback(_let_end, process, ours)
+        self._ending.callback(_end_gently, process, ours)
         return process, ours
 
     def _drawn(self, tick: Tick) -> None:
@@ -156,7 +156,7 @@ class LastingProcess:
             self._draw(tick)
 
 
-def _let_end(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
+def _end_gently(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
     """Close the socket of orders, on which the process stops Spark and ends; kill it if that takes long."""
     orders.close()
     try:

@@ -39,7 +39,7 @@ class Sender:
         self.place = join(orders_place(target), uuid4().hex)
         self._number = 0
         self._ended = threading.Event()
-        self._signs = threading.Thread(target=self._live, daemon=True)
+        self._signs = threading.Thread(target=self._send_signs, daemon=True)
 
     def __enter__(self) -> Self:
         self._signs.start()
@@ -61,7 +61,7 @@ class Sender:
         open_store(self.place).put(_order(self.place, self._number), msgspec.json.encode(order))
         return result
 
-    def _live(self) -> None:
+    def _send_signs(self) -> None:
         sign = 0
         while not self._ended.is_set():
             sign += 1

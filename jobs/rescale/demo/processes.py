@@ -127,7 +127,7 @@ def ask_to_end(processes: Iterable[Process]) -> None:
         process.terminate()
 
 
-def completed(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
+def run_to_end(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
     """Run a process to its end; if it fails, `RescaleError` with the end of its log."""
     with running(command, environment, log) as process:
         if process.wait():

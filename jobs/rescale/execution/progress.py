@@ -58,7 +58,7 @@ class Progress:
         self._done = -1
         self._first: tuple[float, int] | None = None
 
-    def at(self, done: int) -> None:
+    def update(self, done: int) -> None:
         """Report the bytes done, unless a report was made moments ago or nothing has changed."""
         now = time.monotonic()
         if done and self._first is None:

@@ -42,7 +42,7 @@ class Literals:
         return bytes(self._data)
 
 
-def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Return pieces of the same bytes: adjacent pieces are merged, and empty ones left out."""
     result: list[Piece] = []
     for piece in pieces:

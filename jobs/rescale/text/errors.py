@@ -143,7 +143,7 @@ class RescaleError(Exception):
             details["advice"] = Advice.of_document(document.advice_parts)
         return kind(document.what, **{name: value for name, value in details.items() if value is not UNSET})
 
-    def word(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
+    def reword(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
         """Reword the error for another surface: `advice` words a mention, and `option` the name of an option."""
         if isinstance(self.advice, Advice):
             self.advice = self.advice.worded(advice)

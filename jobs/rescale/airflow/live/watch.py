@@ -116,7 +116,7 @@ class Watch:
         has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
             has_waited = True
-            self._display.show_without_rounds(waits_for, asks=self.asks)
+            self._display.show_without_rounds(waits_for, needs_approval=self.needs_approval)
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         return has_waited
@@ -146,7 +146,7 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        if not self.asks:
+        if not self.needs_approval:
             return None
         decision = cut_over_decision(self.follower.target)
         if decision is not None and not decision.approved:
@@ -173,7 +173,7 @@ class Watch:
         )
 
     @cached_property
-    def asks(self) -> bool:
+    def needs_approval(self) -> bool:
         """Whether somebody has to approve the cut-over: the form says so, or a rule for all plans."""
         newest = self.follower.newest_round()
         if self.live.rule is CutOverRule.APPROVED:
@@ -187,7 +187,7 @@ class Watch:
 
     def report(self, made: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it."""
-        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), asks=self.asks)
+        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
 
     @cached_property
     def _display(self) -> RoundDisplay:

@@ -18,7 +18,7 @@ class InlineBudget:
     def __init__(self, spent: int = 0) -> None:
         self._left = INLINE_BUDGET - spent
 
-    def takes(self, size: int) -> bool:
+    def try_take(self, size: int) -> bool:
         """Return whether a stream of `size` bytes lies inline; if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False

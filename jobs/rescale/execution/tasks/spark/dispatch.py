@@ -49,7 +49,7 @@ def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[N
 
     def report() -> None:
         while not finished.wait(_POLL_SECONDS):
-            progress.at(done())
+            progress.update(done())
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()

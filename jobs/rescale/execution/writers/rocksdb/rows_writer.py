@@ -195,7 +195,7 @@ class RowsWriter:
         return {
             (candidate.operator, candidate.number)
             for candidate in streams
-            if budget.takes(self._expected_size(candidate))
+            if budget.try_take(self._expected_size(candidate))
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:
