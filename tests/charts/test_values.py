@@ -146,7 +146,9 @@ def test_windows_that_the_dags_accept_are_accepted(change: dict[str, Any], tmp_p
         ({"spark": {"master": "yarn"}}, "spark"),  # steps are pods
     ],
 )
-def test_settings_are_those_of_the_dags(change: dict[str, Any], sentence: str | None, tmp_path: Path) -> None:
+def test_settings_are_checked_as_those_of_the_dags(
+    change: dict[str, Any], sentence: str | None, tmp_path: Path
+) -> None:
     example = yaml.safe_load((CHART.parents[1] / "dags/rescale_settings.example.yaml").read_text())
     del example["form"]["connection"]
     assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)

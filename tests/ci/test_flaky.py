@@ -41,7 +41,7 @@ def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
         ({PLAN: ""}, "0 files failed"),
     ],
 )
-def test_other_failures_are_final(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+def test_failures_of_other_files_are_never_repeated(tmp_path: Path, files: dict[str, str], reason: str) -> None:
     done = flaky("choose", report(tmp_path / "xml", **files), 1)
     assert (done.returncode, done.stdout) == (1, "")
     assert reason in done.stderr

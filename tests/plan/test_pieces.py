@@ -28,14 +28,14 @@ def content(*pieces: Piece) -> list[tuple[int | None, int, int | None]]:
 
 
 @given(pieces)
-def test_joined_pieces_have_the_same_bytes(pieces: list[Piece]) -> None:
+def test_merged_pieces_have_the_same_bytes(pieces: list[Piece]) -> None:
     result = merge_adjacent(pieces)
     assert content(*result) == content(*pieces)
     assert all(piece.length for piece in result)
     assert merge_adjacent(result) == result
 
 
-def test_adjacent_pieces_are_joined_unless_ids_differ() -> None:
+def test_adjacent_pieces_are_merged_unless_their_id_tables_differ() -> None:
     parts = [Piece(1, 0, 5), Piece(1, 5, 0), Piece(1, 5, 2), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1)]
     assert merge_adjacent(parts) == (Piece(1, 0, 7), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1))
 
@@ -49,7 +49,7 @@ def test_split_pieces_have_the_same_bytes(pieces: list[Piece], data: st.DataObje
     assert [content(*run) for run in runs] == [everything[start:end] for start, end in pairwise(bounds)]
 
 
-def test_a_run_may_end_before_the_pieces_do() -> None:
+def test_split_may_leave_bytes_of_the_pieces_over() -> None:
     assert list(split([Piece(1, 0, 10)], [3, 0, 2])) == [(Piece(1, 0, 3),), (), (Piece(1, 3, 2),)]
 
 
@@ -60,7 +60,7 @@ def test_equal_literals_are_kept_once() -> None:
     assert places == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
 
 
-def test_small_streams_lie_inline_until_the_budget_is_spent() -> None:
+def test_small_streams_are_inlined_until_the_budget_is_spent() -> None:
     budget = InlineBudget()
     assert not budget.try_take(INLINE_LIMIT + 1)
     fitting = INLINE_BUDGET // INLINE_LIMIT

@@ -25,14 +25,14 @@ def test_crc32c_equals_that_of_google_crc32c(data: bytes) -> None:
 
 @every_crc
 @given(first=st.binary(max_size=200), second=st.binary(max_size=3000))
-def test_crc_of_the_whole_follows_from_those_of_its_parts_and_back(crc: Crc, first: bytes, second: bytes) -> None:
+def test_crcs_of_parts_and_whole_follow_from_each_other(crc: Crc, first: bytes, second: bytes) -> None:
     whole = crc.compute(first + second)
     assert crc.combine(crc.compute(first), crc.compute(second), len(second)) == whole
     assert crc.of_suffix(whole, crc.compute(first), len(second)) == crc.compute(second)
 
 
 @every_crc
-def test_joined_crc_depends_on_order_and_length_of_its_parts(crc: Crc) -> None:
+def test_combined_crc_depends_on_order_and_length_of_the_parts(crc: Crc) -> None:
     first, other = crc.compute(b"one"), crc.compute(b"other")
     assert len({crc.combine(first, other, 5), crc.combine(other, first, 3), crc.combine(first, other, 3)}) == 3
 

@@ -152,7 +152,7 @@ def _with_a_linked_marker(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
-def test_scratch_folder_whose_marker_does_not_fit_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_scratch_folder_without_a_marker_of_its_own_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
     (place := tmp_path / "place").mkdir()
     kept = change(left_by_killed_process(place))
     before = tree(kept)
@@ -160,7 +160,7 @@ def test_scratch_folder_whose_marker_does_not_fit_is_kept(change: Callable[[Path
     assert tree(kept) == before
 
 
-def test_linked_and_mounted_files_in_a_left_scratch_folder_are_kept(tmp_path: Path) -> None:
+def test_linked_and_mounted_files_in_an_abandoned_scratch_folder_are_kept(tmp_path: Path) -> None:
     for name in ("others", "place"):
         (tmp_path / name).mkdir()
     (tmp_path / "others" / "file").write_text("mine")
