@@ -1,7 +1,7 @@
 """The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
 
-Everything is read and sorted first. Only when the size of every block is known, and every record was in the right key
-group, is anything written.
+Everything is read and sorted first. Nothing is written before the size of every block is known, and every record has
+been in the right key group.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class WorkerPool:
         )
 
     def _end(self, worker: _Worker) -> None:
-        """Kill a worker and wait until it is gone, so that it writes nowhere any more."""
+        """Kill a worker and wait for its end, after which it cannot write any more."""
         if worker in self._workers:
             self._workers.remove(worker)
         gone = select.poll()

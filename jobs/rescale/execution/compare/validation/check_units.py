@@ -136,9 +136,9 @@ def _remaining_checks(
 
 
 def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that an old holder shares with the new ones, which are sorted and overlap it.
+    """Return the key groups that an old holder shares with the new holders, which are sorted and overlap it.
 
-    Adjacent key groups are joined into one range, which is read at once.
+    Adjacent key groups are merged into one range, which is read at once.
     """
     ranges: list[KeyGroupRange] = []
     for new_holder in new_holders:

@@ -67,7 +67,7 @@ class KeyedHeaders:
         ):
             return {}
         headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
-        if isinstance(stream, Database):  # RocksDB compresses its own files, whatever Flink's header says
+        if isinstance(stream, Database):  # RocksDB compresses its own files; Flink's header does not apply to them
             headers = [replace(header, compressed=False) for header in headers]
         try:
             if len(headers) <= len(old_holders):

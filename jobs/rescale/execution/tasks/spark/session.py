@@ -47,7 +47,7 @@ _STANDALONE = "spark://"
 _NOT_REGISTERED = "spark-application-"
 """Prefix of the default application id, before a master assigns one (`SchedulerBackend.applicationId`)."""
 _STOPPED = "stopped"
-"""Word in the error of a Spark that was stopped while it started."""
+"""Part of the error message of a Spark that was stopped while it started."""
 
 
 @contextmanager
@@ -175,10 +175,10 @@ def _local_directories(places: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _temporary_files_in(places: list[str]) -> Iterator[None]:
-    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of these places.
+    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
 
-    A process that is killed while it waits for the JVM would leave it behind. Without a place, a scratch directory is
-    made.
+    A process that is killed while it waits for the JVM would leave this directory elsewhere. Without `places`, a
+    scratch directory is made for it.
     """
     with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
         before, tempfile.tempdir = tempfile.tempdir, str(place)
