@@ -12,8 +12,8 @@ It may be repeated, for newer checkpoints of any job and for any request. The ta
 The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
 the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
 copied them, and copies the others. The run removes prepared files that are no part of its result: before its candidate
-is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others. `discard`
-removes all of them, then `prepared.json`.
+is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others.
+`discard` removes all of them, then `prepared.json`.
 
 A preparation ends by removing files of older checkpoints. It checks for a claim before each file that it copies and
 each request that deletes. If there is one, it removes the files that it has copied since, unless the claiming plan

@@ -200,7 +200,7 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
         with translated_errors(connection_id):
             credentials = AwsBaseHook(aws_conn_id=connection_id, client_type="s3").get_session().get_credentials()
             if credentials is not None:
-                credentials.get_frozen_credentials()  # assumes the role, if there is one
+                credentials.get_frozen_credentials()  # this assumes the role, if the connection has one
     except RescaleError as error:
         error.what = f"the connection {connection_id!r} gives no access: {error.what}"
         error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
@@ -308,7 +308,7 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _addressing(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the addressing style as a variable; boto3 does what `auto` means if there is none."""
+    """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
     from rescale.storage.s3.s3_advice import ADDRESSING
 
     styles: dict[Any, dict[str, str]] = {"auto": {}, "virtual": {ADDRESSING: "true"}, "path": {ADDRESSING: "false"}}

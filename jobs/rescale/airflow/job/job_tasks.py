@@ -173,7 +173,7 @@ def _check_savepoint(
     latest: Snapshot | UnreadableCheckpoint,
     savepoint_format: SavepointFormat,
 ) -> None:
-    """Raise `RequestError` if a savepoint of this format would lose something or could not be rescaled."""
+    """Raise `RequestError` if a savepoint of this format would lose state or could not be rescaled."""
     from rescale.airflow.job.canonical_savepoint import refuse_canonical
     from rescale.airflow.job.native_savepoint import check_native_savepoint
 

@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 _REST, _MOST_REST_SECONDS = 4.0, 60.0
-"""Pause after a round that is short enough already, as a multiple of its duration, and at most."""
+"""Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
 _SHORT_SECONDS = 5.0
-"""A last round of at most this time is short enough if the form names no limit."""
+"""Seconds: a last round is short enough if it takes no longer, unless the form names a limit."""
 
 _CONVERGED = 0.8
-"""Rounds have converged when one takes more than this share of the time of the one before."""
+"""Rounds have converged when a round takes more than this fraction of the time of the round before."""
 
 
 class WindowClosedError(RequestError):
@@ -186,7 +186,7 @@ class Watch:
         return approval_reason(plan, self.params) is not None
 
     def report(self, made: Round, waits_for: str | None) -> None:
-        """Show a round, and what the cut-over waits for after it."""
+        """Show a round, and the reason why the cut-over still waits after it."""
         self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
 
     @cached_property

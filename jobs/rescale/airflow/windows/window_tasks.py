@@ -72,7 +72,7 @@ def close_window(asset: Asset) -> Any:
         return done
 
     title = "Remember what was rescaled"
-    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # one of two tasks hands a job over, and the other skips itself
+    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself
     return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
 
 

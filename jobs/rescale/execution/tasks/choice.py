@@ -1,8 +1,8 @@
 """Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started. With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is
-Spark's: Spark then starts once, and runs all further work. Local work that threads do as fast as processes starts no
-processes.
+Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started.
+With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is Spark's: Spark
+then starts once, and runs all further work. Local work that threads do as fast as processes starts no processes.
 """
 
 from __future__ import annotations
