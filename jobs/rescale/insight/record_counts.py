@@ -20,10 +20,10 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError
 
 USUAL_RECORD = 200
-"""Bytes of a record where they are not known: in heap state, changelogs, and files that cannot be read."""
+"""Assumed bytes of a record where they are unknown: in heap state, changelogs, and files that cannot be read."""
 
 _MOST_TABLES = 32
-"""SST files whose properties are read, at least one for each state."""
+"""Number of SST files whose properties are read; at least one for each state is read."""
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Bytes read of a canonical key group."""

@@ -47,7 +47,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         StoreSide.SOURCE: _places(arguments, [] if own in targets else [own]),
         StoreSide.TARGET: _places(arguments, targets),
     }
-    if any(places.values()):  # else the parent of this process has declared its targets, or an order will
+    if any(places.values()):  # otherwise this process's parent has declared the targets, or an order will
         use_targets(places[StoreSide.TARGET])
         for source, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(source.removesuffix("/_metadata"), target)

@@ -212,7 +212,7 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
 
 _Pair = tuple[Counterpart, Counterpart]
 _Key = Callable[[Counterpart], Hashable]
-"""A property of an operator that its counterpart must have, too; None if the operator has none of this sort."""
+"""A property of an operator that its counterpart must have, too; None if the operator lacks this property."""
 
 _EVIDENCE: tuple[tuple[str, _Key], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),

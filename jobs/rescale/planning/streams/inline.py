@@ -19,7 +19,7 @@ class InlineBudget:
         self._left = INLINE_BUDGET - spent
 
     def try_take(self, size: int) -> bool:
-        """Return whether a stream of `size` bytes lies inline; if so, deduct its bytes from the budget."""
+        """Return whether a stream of `size` bytes is stored inline; if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False
         self._left -= size

@@ -66,7 +66,7 @@ class HeaderPlanner:
             and not left_out
             and all(old_holder.header == first.header for old_holder in old_holders)
         ):
-            if isinstance(first, Changelog):  # its header is composed, and lies in no file
+            if isinstance(first, Changelog):  # its header was composed, so no file has it
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
@@ -110,8 +110,8 @@ class HeaderPlanner:
     def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """Return a header for all old holders if the streams with entries have the same states in the same places.
 
-        A stream without entries may lack states, because its subtask has not seen a key yet. It has nothing to
-        translate: its key groups are written anew, and stay empty.
+        A stream without entries may lack states, because its subtask has not seen a key yet. Nothing needs to be
+        translated in it: its key groups are written as empty ones.
         """
         full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])

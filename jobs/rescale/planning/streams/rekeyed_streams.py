@@ -1,6 +1,6 @@
 """Keyed state whose records are read: the plan lists the records to read and the new streams with their headers.
 
-At another max parallelism every record may get another key group, so the plan cannot say where each one goes.
+At another max parallelism every record may get another key group, so the plan cannot know the new place of any record.
 """
 
 from __future__ import annotations
