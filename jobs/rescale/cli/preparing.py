@@ -35,7 +35,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _prepare(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, those of the newest one."""
+    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, copy those of the newest one."""
     for attempt in range(1, _ATTEMPTS + 1):
         with waiting(f"reading {request.source}"):
             plan = prepare(request, ahead=True).plan

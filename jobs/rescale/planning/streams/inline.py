@@ -18,8 +18,8 @@ class InlineBudget:
     def __init__(self, spent: int = 0) -> None:
         self._left = INLINE_BUDGET - spent
 
-    def takes(self, size: int) -> bool:
-        """Return whether a stream of `size` bytes lies inline; if so, deduct its bytes from the budget."""
+    def try_take(self, size: int) -> bool:
+        """Return whether a stream of `size` bytes is stored inline; if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False
         self._left -= size
