@@ -18,7 +18,6 @@ from rescale.execution.rekeying.read_units import read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import sum_receipts
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
@@ -80,7 +79,7 @@ def _rekeyed(
         receipts + 1,
         progress,
     )
-    states = {i: number_of_states(plan, rekeying) for i, rekeying in rekeyings.items()}
+    states = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
     totals = shuffle.read(receipts, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):

@@ -18,16 +18,13 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
 """Most bytes and records of a batch: few enough to stay in a processor's cache from one loop to the next. Sorting uses
 a multiple, for longer runs."""
-
-MOST_UNKNOWN_STATES = 64
-"""Most states of a stream whose header cannot be read because a serializer is unknown."""
-
 
 _WRONG = (
     "",
