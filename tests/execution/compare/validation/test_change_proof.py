@@ -1,4 +1,4 @@
-"""The proof of a continued result compares removed and added rows on both sides, and adds them to the base's digests."""
+"""The proof of a continued result compares removed and added rows on both sides, and adds them to the base's."""
 
 from __future__ import annotations
 
