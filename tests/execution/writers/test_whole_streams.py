@@ -5,7 +5,6 @@ The twin of every result is the canonical savepoint that Flink took at the same 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -111,19 +110,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
-
-
-@pytest.fixture
-def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
-    """Return a function that copies the finished result with a max parallelism, to spoil it."""
-
-    def copy(maximum: str) -> Result:
-        original = finished(maximum)
-        shutil.copytree(original.target, tmp_path / "target")
-        shutil.copy(original.candidate, tmp_path / "candidate")
-        return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")
-
-    return copy
 
 
 def filled(groups: list[bytes | None]) -> list[int]:
