@@ -1,4 +1,4 @@
-"""What another release of Flink would restore: each reason and each piece of advice once, and what dropping costs."""
+"""The page about another release of Flink: each reason and each piece of advice once, and what dropping costs."""
 
 from __future__ import annotations
 
