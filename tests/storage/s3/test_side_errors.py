@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from rescale.airflow.forms.form_advice import form_wording
-from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_errors import translated_errors
 from rescale.storage.sides import StoreSide, declare_targets, set_own
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError
@@ -31,7 +31,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def error_at(uri: str, cause: Exception = DENIED) -> RequestError:
-    with pytest.raises(RequestError) as caught, translated(uri):
+    with pytest.raises(RequestError) as caught, translated_errors(uri):
         raise cause
     return caught.value
 

@@ -12,7 +12,7 @@ from rescale.storage.sides import (
     StoreSide,
     aws_variables,
     environment,
-    has_own,
+    has_own_variables,
     is_apart,
     profile_of,
     variables_of,
@@ -61,6 +61,6 @@ def _of_side(part: str | Mention, side: StoreSide) -> str | Mention:
     profile, text = profile_of(side, os.environ), part.text
     if profile and part.name in _OF_PROFILES:
         text = _OF_PROFILES[part.name].format(profile)
-    elif has_own(side, os.environ):
+    elif has_own_variables(side, os.environ):
         text = _VARIABLE.sub(f"{side.prefix}AWS_", text)
     return part._replace(value=side.value.lower(), text=text)
