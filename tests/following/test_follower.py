@@ -5,6 +5,7 @@ A later checkpoint shares the files of the earlier one, so no row changes; real 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -258,6 +259,17 @@ def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     (made,) = follow(follower, 0)
     assert made.checkpoint == 4
     assert any("3" in line for line in said)
+
+
+def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
+    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    time.sleep(1.1)  # stores have times in seconds
+    job.copy_newest(2)
+    for go_on in (lambda: follow(follower, 1), follower.plan_last, lambda: follow(follower_of(job, f"{home}/2"), 0)):
+        with pytest.raises(RequestError, match="checkpoints of two starts of a job"):
+            go_on()
 
 
 def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:

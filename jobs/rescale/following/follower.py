@@ -49,7 +49,7 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
@@ -183,6 +183,7 @@ class Follower:
                 advice="a job keeps its last one only with execution.checkpointing.externalized-checkpoint-retention: "
                 "RETAIN_ON_CANCELLATION; restore the job from a savepoint, with that option, and follow it again",
             )
+        refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
         planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
         self._discard_older(planned.prepared.plan)
@@ -240,9 +241,12 @@ class Follower:
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
         tried, attempts = -1, 0
+        numbers: list[int] = []
         while True:
             refuse_another_job(self.target, self.job)
-            numbers = complete_checkpoints(self.job.checkpoints)
+            before, numbers = numbers, complete_checkpoints(self.job.checkpoints)
+            if numbers != before:
+                refuse_two_starts(self.job.checkpoints, numbers)
             if numbers and numbers[-1] > newest:
                 attempts = attempts + 1 if numbers[-1] == tried else 1
                 tried = numbers[-1]
