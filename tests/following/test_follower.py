@@ -130,10 +130,11 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
         carry_out(plan, proof)
 
     follower = replace(follower_of(job, home), move=noting)
-    follow(follower, 0)
+    reported = follow(follower, 0)
     for number in (4, 5):
         checkpoints_follow(job, [number])
-        follow(follower, 1)
+        reported += follow(follower, 1)
+    assert [made.compared for made in reported] == [None, 4, 4], "a line tells of a comparison that is done"
     checkpoints_follow(job, [6])
     job.rewrite(with_other_backends)
     follow(follower, 1)
@@ -159,7 +160,7 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
 
     with pytest.raises(IntegrityError) as caught:
         follow(replace(follower, move=differing), 1)
-    assert "makes a new base" in str(caught.value.advice)
+    assert "makes a new base; either the store has damaged a file" in str(caught.value.advice)
     assert finished_rounds(follower.target) == []
     (made,) = follow(follower, 0)
     assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)

@@ -98,11 +98,10 @@ class Follower:
             rounds, newest = 0, self.newest_round()
             while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
                 rounds += newest is not None
-                newest = self.next_round()
+                newest = self._compare_records(self.next_round())
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
                 report(newest, "nothing" if ended else _wait(newest, pause))
-                newest = self._compare_records(newest)
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -347,7 +346,10 @@ class Follower:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
-            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
+            error.advice = (
+                "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
+                "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
+            )
             raise
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)
