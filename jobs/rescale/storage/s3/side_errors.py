@@ -13,7 +13,7 @@ from rescale.storage.sides import (
     aws_variables,
     environment,
     has_own_variables,
-    is_apart,
+    has_two_stores,
     profile_of,
     variables_of,
 )
@@ -35,7 +35,7 @@ _OF_PROFILES = {
 
 def of_side(error: E, side: StoreSide) -> E:
     """Return an error of S3 that names the store of a side, if source and target are in two stores."""
-    if not is_apart():
+    if not has_two_stores():
         return error
     store, advice = _description(side), error.advice
     if isinstance(advice, Advice):
