@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from rescale.airflow.forms.form_advice import form_wording
 from rescale.storage.s3.s3_errors import translated_errors
-from rescale.storage.sides import StoreSide, declare_targets, configure_side
+from rescale.storage.sides import StoreSide, configure_side, declare_targets
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError
 
