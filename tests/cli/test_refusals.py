@@ -292,7 +292,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "an SST file too many": (with_file("000099.sst"), "list different SST files", "another snapshot"),
     "an SST file was cut": (
         with_content("000020.sst", lambda data: data[:-1]),
-        "another size than",
+        "differs from the MANIFEST",
         "another snapshot",
     ),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),

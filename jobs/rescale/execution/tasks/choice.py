@@ -1,9 +1,8 @@
 """Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Little work (`little_work`) runs in this process: a loop does it before workers would have started, with the memory of
-one task. With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is
-Spark's: Spark then starts once, and runs all further work. Local work that threads do as fast as processes starts no
-processes.
+Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started.
+With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is Spark's: Spark
+then starts once, and runs all further work. Local work that threads do as fast as processes starts no processes.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def step_tasks(
 class TasksOnDemand:
     """Tasks that start processes or Spark when needed; `known_cores` is None if only Spark itself knows its cores.
 
-    `little_here` says whether little work runs in this process.
+    `little_here` tells whether to run little work in this process.
     """
 
     start: Callable[[], Tasks]

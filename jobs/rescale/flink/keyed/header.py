@@ -24,6 +24,9 @@ VERSION = 6
 LEFT_OUT = -1
 """New id of a state that a merged header does not list."""
 
+MOST_UNKNOWN_STATES = 64
+"""Most states of a stream whose header cannot be read because a serializer is unknown."""
+
 
 @dataclass(frozen=True)
 class KeyedHeader:

@@ -20,7 +20,7 @@ from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_document, prospects_section
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
+from rescale.report.shortening import MOST_OPERATORS, cut_table, left_operators, lowest, state_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -74,7 +74,7 @@ def inspection_text(document: Inspection) -> str:
 def inspection_page(document: Inspection) -> Page:
     """Return the page of an inspection."""
     operators = document.operators
-    shown = first(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
+    shown = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
         Listed(
             document.snapshot,

@@ -18,19 +18,19 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 _CHUNK = 1 << 20
 _FIRST_CHUNK = 1 << 16
-"""Bytes that are read at once to find the descriptions of states, which stand at the start of a set of changes."""
+"""Bytes of a read that searches for descriptions of states, which stand at the start of a change set."""
 
 
 def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
-    """Yield all changes of some sets, in order. Errors name the file."""
+    """Yield all changes of some change sets, in order. Errors name the file."""
     for change_set in sets:
         yield from _located(files, change_set, _CHUNK)
 
 
 def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
-    """Yield all states that some sets describe, which they do in front of all changes. Errors name the file.
+    """Yield all states that some change sets describe, which stand before all changes. Errors name the file.
 
-    Raises `UnknownSerializer` if the class of a serializer is not known.
+    Raise `UnknownSerializer` if the class of a serializer is unknown.
     """
     for change_set in sets:
         changes = _located(files, change_set, _FIRST_CHUNK)

@@ -18,6 +18,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
@@ -26,10 +27,6 @@ RECORDS_AT_ONCE = 1 << 15
 
 Readers for sorting use a multiple of both, for longer runs.
 """
-
-MOST_UNKNOWN_STATES = 64
-"""Most states of a stream whose header cannot be read because a serializer is unknown."""
-
 
 _WRONG = (
     "",

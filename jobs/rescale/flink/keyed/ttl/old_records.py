@@ -69,27 +69,35 @@ class OldRecords:
         owners, begins, behinds = _elements(records, rule, chosen)
         young = _times(records.data, begins) > rule.until
         old = len(young) - int(np.count_nonzero(young))
-        if not old:
-            return records, 0
         losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
         losing[owners[~young]], staying[owners[young]] = True, True
         keep[losing & ~staying] = False
         changed = np.flatnonzero(losing & staying)
         if not len(changed):
             return records, old
-        of_changed = young & losing[owners]
-        owners, begins, behinds = _runs(owners, begins, behinds, of_changed)
+        runs = _runs(owners, begins, behinds, young & losing[owners])
+        return self._with_lists(records, changed, *self._joined(records, changed, *runs)), old
+
+    def _joined(
+        self, records: Records, changed: Longs, owners: Longs, begins: Longs, behinds: Longs
+    ) -> tuple[Bytes, Longs]:
+        """Return the bytes of the changed lists, end to end, and the size of each.
+
+        A list has its key, the room for its length, and its runs of elements, with a comma between two of them.
+        """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
-        sizes = np.concatenate(
-            [records.limits[changed] + LENGTH_SIZE - parts[: len(changed)], behinds - begins + np.where(is_last, 0, 1)]
-        )
+        heads = records.limits[changed] + LENGTH_SIZE - parts[: len(changed)]
+        sizes = np.concatenate([heads, behinds - begins + np.where(is_last, 0, 1)])
         of_list = np.concatenate([changed, owners])
         order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
-        runs = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
+        places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
         view = records.data.data
-        pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in runs]), np.uint8)
-        totals = np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
+        pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
+        return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
+
+    def _with_lists(self, records: Records, changed: Longs, pieces: Bytes, totals: Longs) -> Records:
+        """Return the records with these bytes, of these sizes, as the changed lists, with their new lengths."""
         ends = len(records.data) + np.cumsum(totals)
         columns = {name: getattr(records, name).copy() for name in ("starts", "limits", "ends")}
         key = records.limits[changed] - records.starts[changed]
@@ -99,7 +107,7 @@ class OldRecords:
         data = np.concatenate([records.data, pieces])
         lengths = (ends - columns["limits"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
         data[columns["limits"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
-        return replace(records, data=data, **columns), old
+        return replace(records, data=data, **columns)
 
 
 def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
