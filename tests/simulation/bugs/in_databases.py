@@ -85,7 +85,7 @@ def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
 
 
 def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
-    """Change the file of deleted ranges that hides foreign rows."""
+    """Change the file of range tombstones that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
         return map(change, _deleted_ranges(self, *arguments))
@@ -194,7 +194,7 @@ BUGS = [
         method(DatabasePlanner, "_files", _with_file_of_a_neighbour),
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_giver)),
-    Bug("compaction: nothing is rewritten", method(compaction, "_compact_apart", nothing)),
+    Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
     Bug("rows: states change places", method(rows_writer, "manifest_of", _with_states_exchanged)),

@@ -62,7 +62,7 @@ def test_only_checkpoint_directories_are_listed(home: str, monkeypatch: pytest.M
     assert [entry.uri for entry in entries] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
 
 
-def test_a_place_without_a_snapshot_is_refused(home: str) -> None:
+def test_place_without_a_snapshot_is_refused(home: str) -> None:
     put(home, "chk-11/state", "jobs/one/chk-3/_metadata")
     for place in (home, join(home, "chk-11"), join(home, "elsewhere"), join(home, "elsewhere/_metadata")):
         with pytest.raises(RequestError, match="there is no snapshot"):

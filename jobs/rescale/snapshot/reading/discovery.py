@@ -14,7 +14,7 @@ from rescale.text.errors import RequestError
 METADATA = "_metadata"
 
 _CHECKPOINT = "chk-"
-_OF_CHECKPOINT = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
+_CHECKPOINT_METADATA = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:
@@ -38,7 +38,7 @@ def complete_checkpoints(directory: str) -> list[int]:
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
-        if (match := _OF_CHECKPOINT.fullmatch(entry.uri[len(directory) :].lstrip("/")))
+        if (match := _CHECKPOINT_METADATA.fullmatch(entry.uri[len(directory) :].lstrip("/")))
     )
 
 
