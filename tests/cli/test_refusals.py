@@ -299,7 +299,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
     "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", ""),
     "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
-    "states differ": (with_other_headers(LONG, DATE), "registered a state in different ways", "same types"),
+    "states differ": (with_other_headers(LONG, DATE), "registered the same state in different ways", "same types"),
 }
 
 

@@ -144,7 +144,7 @@ def hidden_by(class_name: str) -> bytes:
 @pytest.mark.parametrize(
     ("header", "restores", "said"),
     [
-        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is not one of Flink's own"),
+        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is no class of Flink"),
         (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
         (b"", "unknown", "is missing"),
     ],

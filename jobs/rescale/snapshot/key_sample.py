@@ -12,7 +12,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.records import RecordReader, Records
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_reader import NUMBER_SIZE, HeapReader
 from rescale.flink.keyed.key_group_table import Framing
@@ -79,12 +79,12 @@ def keys_of_group(
     header = stream.parsed
     if header is None:
         raise ValueError(f"the header of subtask {stream.subtask} is not understood")
-    leads = key_leads(header)
+    offsets = key_offsets(header)
     try:
         data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
         read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read(header, max_parallelism, key_group, data):
-            starts = records.starts + leads[records.states]
+            starts = records.starts + offsets[records.states]
             for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
     except SnapshotError as error:

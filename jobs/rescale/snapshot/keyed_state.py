@@ -183,8 +183,8 @@ class Changelog:
         return (*(change.extent.file for change in self.changes), *below)
 
 
-KeyedHolder: TypeAlias = KeyedStream | Database | Changelog
-"""Keyed state of a subtask whose records can be read."""
+KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog
+"""A stream, a RocksDB directory or a changelog with keyed state of a subtask whose records can be read."""
 
 
 @dataclass(frozen=True)

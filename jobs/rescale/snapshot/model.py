@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.slot import Slot
-from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream, OtherKeyed
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.moves import Move, moved_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -97,7 +97,7 @@ class Operator:
         return self.operator if slot is Slot.OPERATOR else self.raw_operator
 
     @property
-    def managed_keyed(self) -> tuple[KeyedHolder, ...]:
+    def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:
         """Holders of the managed keyed state."""
         return (*self.keyed, *self.databases, *self.changelogs)
 
@@ -107,7 +107,7 @@ class Operator:
         return [holder.parsed for holder in self.record_holders]
 
     @property
-    def record_holders(self) -> tuple[KeyedHolder, ...]:
+    def record_holders(self) -> tuple[KeyedStateHolder, ...]:
         """Holders of the managed keyed state, and of raw timers that are stored nowhere else."""
         return (*self.managed_keyed, *self.heap_timers)
 

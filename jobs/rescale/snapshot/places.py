@@ -15,7 +15,7 @@ import msgspec
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStateHolder, KeyedStream
 from rescale.snapshot.locate import Extent
 
 H = TypeVar("H")
@@ -169,7 +169,7 @@ def database_place(database: Database, header: H) -> DatabasePlace[H]:
     return DatabasePlace(header, (database.key_groups.first, database.key_groups.last), database.files)
 
 
-def changelog_place(changelog: Changelog, header_of: Callable[[KeyedHolder], H]) -> ChangelogPlace[H]:
+def changelog_place(changelog: Changelog, header_of: Callable[[KeyedStateHolder], H]) -> ChangelogPlace[H]:
     """Return the place of a changelog; `header_of` returns the header of the changelog and of each base part."""
     return ChangelogPlace(
         header_of(changelog),

@@ -19,7 +19,12 @@ from rescale.flink.release_line import ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.flink.state_release_rules import by_name, by_name_beside, of_a_kind, of_a_source
+from rescale.flink.state_release_rules import (
+    keyed_state_reason,
+    operator_state_reason,
+    source_reason,
+    untyped_state_reason,
+)
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
@@ -116,7 +121,7 @@ class _Judge:
             else:
                 hidden = self._hidden(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, hidden) for state in stream.states)
-        yield from (JudgedState(name, of_a_kind(name, self._line)) for name in _others(operator))
+        yield from (JudgedState(name, untyped_state_reason(name, self._line)) for name in _others(operator))
         if operator.entry.coordinator is not None:
             yield JudgedState("coordinator", self._source(operator))
 
@@ -126,13 +131,13 @@ class _Judge:
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         names = {state.name for state in header.states}
         for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
-            named = by_name_beside(state.name, names, self._writer, self._line)
+            named = keyed_state_reason(state.name, names, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
-            named = self._source(operator) if is_source else by_name(state.name, self._writer, self._line)
+            named = self._source(operator) if is_source else operator_state_reason(state.name, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _described(
@@ -165,7 +170,7 @@ class _Judge:
         offsets = self._kafka.get(operator.operator_id)
         read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
-        return None if read and is_source and self._writer < self._line.major else of_a_source(self._line)
+        return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
 
     def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
         """Return the reason for an unreadable or missing header: an unknown class in it."""
@@ -174,7 +179,7 @@ class _Judge:
                 read(header, "")
             except UnknownSerializer as error:
                 return missing_class(error.class_name, self._line)
-        return of_a_kind("gone", self._line)
+        return untyped_state_reason("gone", self._line)
 
     def _worst(self, causes: Iterable[Reason]) -> Reason | None:
         """Return the worst reason, the first one if several are as bad; None without reasons."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.rocksdb.sst.table import TAIL_SIZE
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table
@@ -29,7 +29,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
     """
     prefix = prefix_size(operator.max_parallelism)
     tables = [
-        (prefix + int(key_leads(database.parsed)[table.state]), table)
+        (prefix + int(key_offsets(database.parsed)[table.state]), table)
         for database in operator.databases
         if database.parsed is not None
         for table in database.tables

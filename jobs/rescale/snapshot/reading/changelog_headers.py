@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
+from rescale.flink.keyed.namespaces import is_timer_queue, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
 from rescale.snapshot.keyed_state import Changelog
@@ -56,5 +56,5 @@ def _with_header(
 
 def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:
     yield from (part.parsed.key_serializer for part in read.changelog.base if part.parsed is not None)
-    timers = filter(is_of_timers, read.logged or ())
+    timers = filter(is_timer_queue, read.logged or ())
     yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

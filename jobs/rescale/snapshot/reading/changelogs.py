@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
+from rescale.flink.keyed.changelog.change_sets import (
+    METADATA_GROUP,
+    LoggedChange,
+    read_change_set,
+    read_in_memory_changes,
+)
 from rescale.flink.keyed.changelog.logged_states import LoggedState, read_logged_state
 from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -46,6 +51,8 @@ def _describes_state(change: LoggedChange) -> bool:
 def _located(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
     chunks = files.chunks(change_set.extent, at_once)
     try:
-        yield from read_listed(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)
+        yield from (
+            read_in_memory_changes(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)
+        )
     except (SnapshotError, UnsupportedError) as error:
         raise error.located(path=files.uri(change_set.extent)) from None
