@@ -3,7 +3,7 @@
 RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
 index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
 index partitions makes it read out of bounds. Such a crash ends only the child. The parent then searches the indexes of
-the database for the forged file. It does not search beforehand, because that takes nearly as long as reading the rows.
+the database for the forged file. It does not search beforehand, because the search costs a large part of a whole read.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
 SMALLEST_IN_PARTS = 1024 * 1024
-"""Smallest size in bytes of a file that is fetched in parts: fetching a smaller one whole is as fast."""
+"""Smallest size in bytes of a file that is fetched in parts: fetching a smaller file whole takes no more requests."""
 
 _AT_ONCE = 16
 _LARGEST_GAP = 128 * 1024
