@@ -1,4 +1,4 @@
-"""Leaving out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
+"""Leave out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
 
 The state itself stays. All rows of the operator are read and written anew.
 """

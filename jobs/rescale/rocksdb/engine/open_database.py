@@ -107,9 +107,8 @@ class OpenDatabase:
             rocksdb.call("readoptions_set_fill_cache", options, 0)
             rocksdb.call("readoptions_set_readahead_size", options, _READAHEAD_BYTES)
             rocksdb.call("readoptions_set_total_order_seek", options, 1)
-            rocksdb.call(
-                "readoptions_set_iterate_upper_bound", options, end, len(end)
-            )  # RocksDB keeps the address of `end`
+            # RocksDB keeps the address of `end`.
+            rocksdb.call("readoptions_set_iterate_upper_bound", options, end, len(end))
             family = self._column_families[state]
             iterator = rocksdb.call("create_iterator_cf", self._address, options, family)
             stack.callback(rocksdb.call, "iter_destroy", iterator)

@@ -24,6 +24,8 @@ _VERSIONS = range(2, 6)
 
 @dataclass(frozen=True)
 class Footer:
+    """Checksum type of the blocks, and handles of the metaindex block and the index block."""
+
     checksum: ChecksumType
     metaindex: BlockHandle
     index: BlockHandle

@@ -99,7 +99,9 @@ class KafkaOffsets:
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
     """Return the offsets of every operator that is a Kafka source; see `unread` for those that were not read."""
-    sources = (_of_consumer(snapshot, o) if has_consumer(o) else _of_source(snapshot, o) for o in snapshot.operators)
+    sources = (
+        _consumer_offsets(snapshot, o) if has_consumer(o) else _source_offsets(snapshot, o) for o in snapshot.operators
+    )
     return tuple(offsets for offsets in sources if offsets is not None)
 
 
@@ -124,7 +126,7 @@ def has_consumer(operator: Operator) -> bool:
     return any(state.name == OFFSETS_STATE for stream in operator.operator for state in stream.states)
 
 
-def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
+def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
         stored_by, held = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
@@ -132,7 +134,7 @@ def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     return KafkaOffsets(operator, KafkaKind.CONSUMER, held, stored_by)
 
 
-def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
+def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
 
     Only the bytes tell the kind: the enumerator's state, then the first split.

@@ -73,7 +73,7 @@ _CLAIM = (
 _CLAIM_OF_FILES = (
     "in RocksDB directories that were compared by their files, every SST file of the source that may have rows of a "
     "subtask is in the subtask's directory, at its level and in its order: as the source's own file in the pinned "
-    "version, or as a copy with the same digest or the same checksum of the store; deleted ranges, newer than all "
+    "version, or as a copy with the same digest or the same checksum of the store; range tombstones, newer than all "
     "rows, hide the rows of other key groups in these files, and no row of the subtask's own"
 )
 _CLAIM_OF_BLOCKS = (

@@ -49,7 +49,7 @@ def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -
     """
     at = np.int64(0)
     while begin < end:
-        time, limit = begin + 4 + prefix, begin + 4 + read_u32(data, begin)
+        time, limit = begin + LENGTH_SIZE + prefix, begin + LENGTH_SIZE + read_u32(data, begin)
         at = copy_bytes(data, time + _TIME_SIZE, limit, out, at)
         out[at] = data[time] ^ _SIGN
         at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)

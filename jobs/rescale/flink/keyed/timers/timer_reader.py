@@ -9,6 +9,7 @@ import numpy as np
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import decode_modified_utf8
 from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
@@ -94,7 +95,7 @@ class TimerReader:
                 self._make_room(int(places[0]) - block.at)
                 continue
             room = slice(self._count, self._count + copied)
-            ends[room], states[room], groups[room] = limits[room] + 4, state_id, block.key_group
+            ends[room], states[room], groups[room] = limits[room] + LENGTH_SIZE, state_id, block.key_group
             self._count, self._filled = self._count + copied, filled
             block.at = int(places[copied - 1])
             left -= copied
