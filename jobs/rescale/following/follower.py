@@ -149,8 +149,8 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base is there."""
-        there = finished_rounds(self.target)
-        return read_round(self.target, there[-1]) if there else None
+        rounds = finished_rounds(self.target)
+        return read_round(self.target, rounds[-1]) if rounds else None
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
@@ -276,8 +276,8 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
-                there = finished_rounds(self.target)
-                remove_rounds(self.target, keep=[number for number in there if number != plan.checkpoint_id])
+                rounds = finished_rounds(self.target)
+                remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
         made = describe_round(plan, read_certificate(target), self._round_before(plan))
         seconds = time.monotonic() - planned.begun

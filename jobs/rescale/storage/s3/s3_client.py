@@ -79,12 +79,12 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
     with aws_variables(variables):
         session = botocore.session.Session()
         files = [session.get_config_variable(name) for name in ("config_file", "credentials_file")]
-        there = session.available_profiles
+        known_profiles = session.available_profiles
     return RequestError(
         f"there is no AWS profile {profile!r}",
         path=" and ".join(str(Path(file).expanduser()) for file in files),
-        expected=f"one of the profiles {', '.join(there)}" if there else "a file with profiles",
-        found=profile if there else "no profiles",
+        expected=f"one of the profiles {', '.join(known_profiles)}" if known_profiles else "a file with profiles",
+        found=profile if known_profiles else "no profiles",
         advice=f"add [profile {profile}] to the first file, or name another profile",
     )
 
@@ -93,8 +93,8 @@ def refuse_unknown_profile(side: StoreSide) -> None:
     """Raise `RequestError` if the side's profile does not exist."""
     profile, variables = profile_of(side, os.environ), variables_of(side, environment())
     with aws_variables(variables):
-        there = botocore.session.Session().available_profiles
-    if profile is not None and profile not in there:
+        known_profiles = botocore.session.Session().available_profiles
+    if profile is not None and profile not in known_profiles:
         raise no_such_profile(profile, variables)
 
 
