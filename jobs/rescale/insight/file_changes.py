@@ -76,7 +76,8 @@ class FileChanges(msgspec.Struct, frozen=True):
     def estimated(
         cls, a: str, b: str, seconds: float | None, operators: tuple[OperatorChanges, ...], places_in_s3: int
     ) -> FileChanges:
-        """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
+        """Return the changes with the estimates; `places_in_s3` is the number of those in S3 among source and
+        target."""
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(rows: int, looked_up: int = 0) -> float:

@@ -33,7 +33,7 @@ _MOST_RECORDS = 50_000
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
-    """Return about how many records of keyed state an operator has; overwritten and deleted rows count, too."""
+    """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
     unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]

@@ -48,7 +48,7 @@ def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) ->
             take_checkpoint(flink, before.job_id)
         done = with_newest(before.directory, copy_from)
         files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
-        log.info("the target has %s of the job's newest checkpoint; new ones have %s", files, new)
+        log.info("the target has %s of the job's newest checkpoint, %s of which were copied just now", files, new)
         if done.new_bytes <= _FEW_NEW_BYTES:
             break
     return done
