@@ -132,7 +132,6 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonParts:
         monkeypatch.setattr(f"{module}.begin_upload", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.files.open_store", lambda uri: store)  # noqa: ARG005
-    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.number_of_states", lambda *_: 1)
     assert canonical_writer.open_store("s3://bucket/any") is store
     return store
 

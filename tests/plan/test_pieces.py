@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of, split
 from rescale.planning.streams.inline import INLINE_BUDGET, INLINE_LIMIT, InlineBudget
 from rescale.snapshot.locate import Extent
+from support import snapshots
+from support.pipeline import plan_rescale
 
 pieces = st.lists(
     st.builds(
@@ -72,10 +74,15 @@ def test_small_streams_are_inlined_until_the_budget_is_spent() -> None:
     assert budget.try_take(0)
 
 
-def test_inline_budget_counts_bytes_spent_before() -> None:
-    budget = InlineBudget(spent=INLINE_BUDGET - 10)
-    assert not budget.try_take(11)
-    assert budget.try_take(10)
+def test_inline_budget_counts_streams_chosen_before() -> None:
+    operators = plan_rescale(snapshots.directory("2-source"), "/nowhere", ["3"]).operators
+    spent = sum(stream.size for operator in operators for stream in operator.streams if stream.inline)
+    assert spent
+    budget = InlineBudget(operators)
+    fitting, rest = divmod(INLINE_BUDGET - spent, INLINE_LIMIT)
+    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting))
+    assert not budget.try_take(rest + 1)
+    assert budget.try_take(rest)
 
 
 def test_a_piece_is_an_extent_with_ids() -> None:

@@ -49,7 +49,7 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
@@ -98,11 +98,10 @@ class Follower:
             rounds, newest = 0, self.newest_round()
             while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
                 rounds += newest is not None
-                newest = self.next_round()
+                newest = self._compare_records(self.next_round())
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
                 report(newest, "nothing" if ended else _wait(newest, pause))
-                newest = self._compare_records(newest)
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -183,6 +182,7 @@ class Follower:
                 advice="a job keeps its last one only with execution.checkpointing.externalized-checkpoint-retention: "
                 "RETAIN_ON_CANCELLATION; restore the job from a savepoint, with that option, and follow it again",
             )
+        refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
         planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
         self._discard_older(planned.prepared.plan)
@@ -240,9 +240,12 @@ class Follower:
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
         tried, attempts = -1, 0
+        numbers: list[int] = []
         while True:
             refuse_another_job(self.target, self.job)
-            numbers = complete_checkpoints(self.job.checkpoints)
+            before, numbers = numbers, complete_checkpoints(self.job.checkpoints)
+            if numbers != before:
+                refuse_two_starts(self.job.checkpoints, numbers)
             if numbers and numbers[-1] > newest:
                 attempts = attempts + 1 if numbers[-1] == tried else 1
                 tried = numbers[-1]
@@ -343,7 +346,10 @@ class Follower:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
-            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
+            error.advice = (
+                "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
+                "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
+            )
             raise
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)

@@ -29,7 +29,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.text.errors import SnapshotError
 
-FORMAT = 18
+FORMAT = 19
 
 
 @dataclass(frozen=True)

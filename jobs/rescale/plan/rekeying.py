@@ -56,7 +56,8 @@ class Rekeying:
     """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
 
     Sources are in the order in which they are read; streams, which can be read in parts, come last. Timers on the heap
-    beside a database are read from streams. `header` describes the states of each new stream.
+    beside a database are read from streams. `header` describes the states of each new stream; `number_of_states`
+    counts them, or is a bound if a serializer is unknown.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is
     unknown and not needed. `compressed` applies to source and result.
@@ -67,6 +68,7 @@ class Rekeying:
 
     sources: tuple[PlannedSource, ...]
     header: Piece
+    number_of_states: int
     compressed: bool
     key_hash: str | None
     streams: tuple[RekeyedStream, ...]

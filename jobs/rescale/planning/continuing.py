@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rescale.flink.keyed.header import LEFT_OUT, understood
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.flink.serializers.subclasses import all_put_together
+from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
@@ -271,7 +271,7 @@ class _Sides:
         keys = [
             understood(database.parsed).key_serializer for database in (*self.earlier.databases, *self.later.databases)
         ]
-        if all_put_together(keys) is None:
+        if merge_all_snapshots(keys) is None:
             return "the serializer of its keys has changed"
         states = {name for database in self.later.databases for name in understood(database.parsed).names}
         bases = {base.key_groups: base for base in self.result.databases}

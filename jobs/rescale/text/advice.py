@@ -23,7 +23,10 @@ class About(StrEnum):
 
 
 class Mention(NamedTuple):
-    """An option, a command or a setting by its name, and its value if any; `text` is its wording on a command line."""
+    """An option, a command or a setting by its name; `text` is its wording on a command line.
+
+    `value` is the value to give it, if any. For a setting of one of two stores it is the side: `source` or `target`.
+    """
 
     about: About
     name: str

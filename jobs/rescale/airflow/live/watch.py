@@ -20,6 +20,7 @@ from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_plan import has_rounds
+from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
@@ -62,6 +63,7 @@ class Watch:
     opens: datetime | None
     closes: datetime | None
     _seconds_before: float | None = None
+    _planned: tuple[str, Plan] | None = None
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
@@ -104,12 +106,18 @@ class Watch:
     @cached_property
     def has_rounds(self) -> bool:
         """Whether rounds are made: only if a max parallelism changes; else files are copied ahead or referred to."""
-        return has_rounds(with_newest(self.before.directory, self.follower.plan_full).plan)
+        return has_rounds(with_newest(self.before.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
         """Copy files into the target, unless an earlier try of the last round has claimed it."""
         if not self.live.refers and claimed_by(self.follower.target) is None:
-            copy_ahead(self.before, lambda source: self.follower.plan_full(source, ahead=True).plan, self.ti)
+            copy_ahead(self.before, self._plan_full, self.ti)
+
+    def _plan_full(self, checkpoint: str) -> Plan:
+        """Return the plan of a full run from a checkpoint; it is made once for each checkpoint in turn."""
+        if self._planned is None or self._planned[0] != checkpoint:
+            self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
+        return self._planned[1]
 
     def _wait_without_rounds(self) -> bool:
         """Wait until the cut-over may begin, if no rounds are made before it; return whether it had to wait."""
@@ -179,7 +187,7 @@ class Watch:
         if self.live.rule is CutOverRule.APPROVED:
             return True
         if newest is None:
-            plan = with_newest(self.before.directory, self.follower.plan_full).plan
+            plan = with_newest(self.before.directory, self._plan_full)
         else:
             base = round_target(self.follower.target, newest.root)
             plan = load_plan(Places(base, read_certificate(base).plan or "").plan)

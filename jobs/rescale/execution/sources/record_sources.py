@@ -21,8 +21,8 @@ from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records, framed_size
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.blocks.records import RecordReader, Records, framed_size
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader

@@ -117,7 +117,7 @@ class StreamToWrite:
 
 
 class KeyedWriter(Protocol[Work, Result]):
-    """Writer of streams of one type, for all streams of that type in a plan (`by_stream`)."""
+    """Writer of streams of one type, for all streams of that type in a plan (`rekeying_run`)."""
 
     @property
     def order(self) -> RecordOrder: ...

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.plan.pieces import Literals, Piece, piece_of
@@ -32,6 +32,11 @@ class PlannedHeader:
     id_tables: dict[int, int] = field(default_factory=dict)
     timer_id_tables: dict[int, int] = field(default_factory=dict)
     anew: frozenset[int] = frozenset()
+
+    @property
+    def number_of_states(self) -> int:
+        """Number of states in the header; a bound if a serializer is unknown."""
+        return MOST_UNKNOWN_STATES if self.parsed is None else len(self.parsed.states)
 
 
 NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)

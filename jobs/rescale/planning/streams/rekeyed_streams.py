@@ -76,6 +76,7 @@ def plan_rekeyed(
     return Rekeying(
         sources=sources,
         header=piece,
+        number_of_states=header.number_of_states,
         compressed=compressed,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
@@ -104,6 +105,7 @@ def plan_heap_timers(
     return Rekeying(
         sources=tuple(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
         header=header.piece,
+        number_of_states=header.number_of_states,
         compressed=False,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),

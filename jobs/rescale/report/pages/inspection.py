@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.release_line import ReleaseLine
@@ -234,7 +234,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "raw keyed state"
     if operator.raw_timers:
         yield "timers as raw keyed state"
-    if not all(tells_entries(stream.parsed) for stream in operator.heap_streams):
+    if not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams):
         yield "heap entries that cannot be delimited"
     if operator.changelogs:
         changes = sum(changelog.log_size for changelog in operator.changelogs)

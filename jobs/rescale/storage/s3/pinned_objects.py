@@ -17,6 +17,8 @@ from rescale.storage.s3 import s3_client
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
 from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated_errors
+from rescale.storage.s3.side_errors import of_side
+from rescale.storage.sides import side_of
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 if TYPE_CHECKING:
@@ -137,11 +139,9 @@ def conditions(pin: Pin | None) -> list[dict[str, Any]]:
 def _of_s3(uri: str, answer: _Answer) -> _Answer:
     """Return the answer. Raises `RequestError` if it has no ETag, as from a web server that answers all with 200."""
     if not answer.get("ETag"):
-        raise RequestError(
-            "this endpoint is not S3: its answer names no version of the object",
-            path=uri,
-            advice=s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page"),
-        )
+        advice = s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page")
+        what = "this endpoint is not S3: its answer names no version of the object"
+        raise of_side(RequestError(what, path=uri, advice=advice), side_of(uri))
     return answer
 
 

@@ -29,6 +29,8 @@ from botocore.exceptions import (
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
+from rescale.storage.s3.side_errors import of_side
+from rescale.storage.sides import side_of
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
 
 if TYPE_CHECKING:
@@ -62,35 +64,34 @@ _NO_ROOM = 507
 
 @contextmanager
 def translated_errors(uri: str) -> Iterator[None]:
-    """Raise errors of boto3 in the block as Rescale's."""
+    """Raise errors of boto3 in the block as Rescale's; they name the store where source and target are in two."""
     try:
         yield
-    except ClientError as error:
-        raise _of_answer(error, uri) from None
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        raise RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}")) from None
-    except UnicodeEncodeError:
-        raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
-    except (*_TRANSIENT, OSError) as error:
-        if _BAD_HEADER in str(error):
-            advice = s3_advice("{KEYS}: is there a line break in one of them?")
-            raise RequestError(
-                "a key or a token has characters that HTTP headers cannot have", path=uri, advice=advice
-            ) from None
-        if _UNTRUSTED in str(error):
-            advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
-            what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
-            raise RequestError(what, path=uri, advice=advice) from None
-        advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
-        raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
-    except MissingDependencyException as error:
-        raise _without_library(error, uri) from None
-    except BotoCoreError as error:
-        raise RequestError(
-            f"the request to S3 cannot be made: {sentence(error)}",
-            path=uri,
-            advice=s3_advice("{BUCKET}"),
-        ) from None
+    except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:
+        raise of_side(_translation(error, uri), side_of(uri)) from None
+
+
+def _translation(error: Exception, uri: str) -> RescaleError:
+    if isinstance(error, ClientError):
+        return _of_answer(error, uri)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}"))
+    if isinstance(error, UnicodeEncodeError):
+        return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
+    if isinstance(error, MissingDependencyException):
+        return _without_library(error, uri)
+    if not isinstance(error, (*_TRANSIENT, OSError)):
+        what = f"the request to S3 cannot be made: {sentence(error)}"
+        return RequestError(what, path=uri, advice=s3_advice("{BUCKET}"))
+    if _BAD_HEADER in str(error):
+        what = "a key or a token has characters that HTTP headers cannot have"
+        return RequestError(what, path=uri, advice=s3_advice("{KEYS}: is there a line break in one of them?"))
+    if _UNTRUSTED in str(error):
+        advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
+        what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
+        return RequestError(what, path=uri, advice=advice)
+    advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
+    return StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice)
 
 
 def status_of(error: ClientError) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
-from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
@@ -65,7 +65,7 @@ class OperatorPair:
 
 
 def _tells_records(holder: KeyedStateHolder) -> bool:
-    return holder.framing is Framing.CANONICAL or tells_entries(holder.parsed)
+    return holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed)
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:

@@ -21,7 +21,6 @@ from rescale.execution.compare.diff.differences import (
     OTHER_NUMBER,
     OTHER_VALUE,
     BothFiles,
-    Difference,
 )
 from rescale.execution.compare.diff.state_digests import RecordUnit
 from rescale.execution.progress import ByteAction, Progress
@@ -32,6 +31,7 @@ from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.serializers.value_format import format_bytes
+from rescale.report.differences import ListedDifference
 from rescale.text.errors import RescaleError
 from rescale.text.units import counted
 
@@ -150,7 +150,7 @@ def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[Fo
 class RecordDifferences(NamedTuple):
     """The first differences of a state, and a lower bound of their number."""
 
-    first: tuple[Difference, ...]
+    first: tuple[ListedDifference, ...]
     differing: int
 
 
@@ -186,7 +186,8 @@ def differing_records(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
         differences = [
-            Difference(what, name_record(header, state, key), a, b) for key, what, a, b in _differences(listed[state])
+            ListedDifference(what, name_record(header, state, key), a, b)
+            for key, what, a, b in _differences(listed[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result

@@ -190,8 +190,7 @@ class RowsWriter:
 
     def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
         """Return (operator, number) of the streams whose files are all inline in `_metadata`: small ones that fit."""
-        planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
-        budget = InlineBudget(spent=sum(stream.size for stream in planned))
+        budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator, candidate.number)
             for candidate in streams
