@@ -18,7 +18,7 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.s3.side_errors import of_side
+from rescale.storage.s3.side_errors import naming_store
 from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
 from rescale.text.errors import RequestError
 
@@ -66,7 +66,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
         raise no_such_profile(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
         what = f"the configuration of S3 is invalid: {sentence(error)}"
-        raise of_side(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
+        raise naming_store(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
     limit_silence(client)
     REQUESTS.count(client)
