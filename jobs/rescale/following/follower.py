@@ -196,7 +196,7 @@ class Follower:
         return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
     def _begin(self) -> None:
-        self._request(self.job.checkpoints, self.target)  # which refuses what makes no sense
+        self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
         holder = claimed_by(self.target)
         state = state_of(self.target, holder)
         if state is not State.FREE and not self._may_be_discarded(holder):
