@@ -146,6 +146,7 @@ def _of_s3(uri: str, answer: _Answer) -> _Answer:
 
 
 def gone(uri: str) -> SnapshotError:
+    """Return the error for an object that no longer exists."""
     return SnapshotError("an object is gone", path=uri, advice="make sure that nothing removes it, and start again")
 
 
