@@ -32,7 +32,7 @@ from rescale.flink.keys.key_function import is_function_name
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
-from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.plan.proof import Proof, refuse_impossible_proof
 from rescale.plan.proof_scope import how_proven
 from rescale.planning.request.key_hashes import choose_key_hashes
 from rescale.planning.request.operator_shapes import Shape, by_operator
@@ -225,7 +225,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
         copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_files_in_vain(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
+        refuse_impossible_proof(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
     rehashed = [
         (old, new)
         for old, new in pairs

@@ -76,7 +76,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     def estimated(
         cls, a: str, b: str, seconds: float | None, operators: tuple[OperatorChanges, ...], places_in_s3: int
     ) -> FileChanges:
-        """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
+        """Return the changes with the estimates; of source and target, `places_in_s3` (0, 1 or 2) are in S3."""
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(rows: int, looked_up: int = 0) -> float:

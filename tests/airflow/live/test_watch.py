@@ -29,7 +29,7 @@ def watch(target: object = "/target", seconds_before: float | None = None, **liv
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None)
     watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
-    vars(watching)["asks"] = request.rule is CutOverRule.APPROVED
+    vars(watching)["needs_approval"] = request.rule is CutOverRule.APPROVED
     return watching
 
 

@@ -83,8 +83,9 @@ def live_fields() -> Form:
             maximum=_HOUR_SECONDS,
             title="Most seconds for the last round",
             section=_SECTION,
-            description_md="The job is not cancelled while the last round would take longer. A plain restart of the "
-            "job comes on top. Empty: no limit; the job is cancelled when rounds no longer get shorter.",
+            description_md="The job is not cancelled while the last round would take longer. The time of a plain "
+            "restart of the job is added to that. Empty: no limit; the job is cancelled when rounds no longer get "
+            "shorter.",
         ),
         "give_up_after": Param(
             _GIVE_UP_SECONDS,

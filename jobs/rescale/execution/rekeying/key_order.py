@@ -21,10 +21,10 @@ WINDOW = 8 * 1024 * 1024
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """Return the same records; cells that are too large are sorted into new blocks, stored in the buffer."""
     firsts, sizes = windows.cells(blocks)
-    behind = np.append(firsts[1:], len(blocks))
+    ends = np.append(firsts[1:], len(blocks))
     parts, at = [], 0
     for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(firsts[large]), int(behind[large])
+        first, last = int(firsts[large]), int(ends[large])
         cell = blocks.part(first, last)
         runs = [_sorted(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
         parts += [blocks.part(at, first), _merged(_joined(cell, runs))]

@@ -59,9 +59,9 @@ class PartitionBlocks:
         """Return the blocks of the key groups of a range."""
         mine = self.index[self.index["operator"] == wanted.operator]
         first = np.searchsorted(mine["cell"], wanted.first * number_of_states)
-        behind = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
+        end = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
         cells, sizes, last_offsets, places = (
-            np.ascontiguousarray(mine[name][first:behind]) for name in ("cell", "size", "last", "place")
+            np.ascontiguousarray(mine[name][first:end]) for name in ("cell", "size", "last", "place")
         )
         return SortedBlocks(number_of_states, cells, sizes, last_offsets, places, self.buffer)
 

@@ -148,8 +148,8 @@ class S3Store:
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
-            there = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
-            if there is None or there.size != size:
+            present = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
+            if present is None or present.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
