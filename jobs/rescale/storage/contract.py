@@ -109,7 +109,7 @@ class Store(Protocol):
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
         """Return a whole file of at most `limit` bytes, and the version that was read."""
 
-    def put(self, uri: str, data: bytes) -> None:
+    def put(self, uri: str, data: bytes | bytearray) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
