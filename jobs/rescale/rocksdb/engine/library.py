@@ -52,6 +52,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
         *(_POINTER, _POINTER, _POINTER, _POINTER),
     ),
     "column_family_handle_destroy": (None, _POINTER),
+    "set_perf_level": (None, _INT),
     "readoptions_create": (_POINTER,),
     "readoptions_destroy": (None, _POINTER),
     "readoptions_set_fill_cache": (None, _POINTER, _BYTE),
