@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from rescale.airflow.forms.form_advice import form_wording
-from rescale.storage.s3.s3_errors import translated
-from rescale.storage.sides import StoreSide, declare_targets, set_own
+from rescale.storage.s3.s3_errors import translated_errors
+from rescale.storage.sides import StoreSide, configure_side, declare_targets
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError
 
@@ -31,7 +31,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def error_at(uri: str, cause: Exception = DENIED) -> RequestError:
-    with pytest.raises(RequestError) as caught, translated(uri):
+    with pytest.raises(RequestError) as caught, translated_errors(uri):
         raise cause
     return caught.value
 
@@ -43,7 +43,7 @@ def test_error_of_one_store_names_no_side() -> None:
 
 
 def test_error_names_the_variables_of_its_side() -> None:
-    set_own(StoreSide.SOURCE, {"AWS_ENDPOINT_URL": "https://premises.example"})
+    configure_side(StoreSide.SOURCE, {"AWS_ENDPOINT_URL": "https://premises.example"})
     source, target = error_at(SOURCE), error_at(f"{TARGET}.rescale/claim", NoCredentialsError())
     assert source.found == "AccessDenied, from the source's store (endpoint https://premises.example)"
     assert "check RESCALE_SOURCE_AWS_ACCESS_KEY_ID, RESCALE_SOURCE_AWS_SECRET_ACCESS_KEY" in str(source.advice)
@@ -52,7 +52,7 @@ def test_error_names_the_variables_of_its_side() -> None:
 
 
 def test_error_names_the_profile_of_its_side() -> None:
-    set_own(StoreSide.TARGET, {"AWS_PROFILE": "cloud"})
+    configure_side(StoreSide.TARGET, {"AWS_PROFILE": "cloud"})
     error = error_at(TARGET)
     assert error.found == "AccessDenied, from the target's store (AWS profile cloud, endpoint https://cloud.example)"
     assert str(error.advice).startswith("check the keys of the AWS profile cloud, and the bucket's policy")
@@ -61,7 +61,7 @@ def test_error_names_the_profile_of_its_side() -> None:
 
 @pytest.mark.parametrize(("uri", "field"), [(SOURCE, '"Connection of the source"'), (TARGET, '"Connection"')])
 def test_form_names_the_connection_of_the_side(uri: str, field: str) -> None:
-    set_own(StoreSide.SOURCE, {"AWS_ENDPOINT_URL": "https://premises.example"})
+    configure_side(StoreSide.SOURCE, {"AWS_ENDPOINT_URL": "https://premises.example"})
     advice = error_at(uri).advice
     assert isinstance(advice, Advice)
     assert f"fill in {field} with the id" in advice.worded(form_wording)

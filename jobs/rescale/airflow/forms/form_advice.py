@@ -80,4 +80,4 @@ def field_of(row: Option) -> str:
 
 def reword_for_form(error: RescaleError) -> None:
     """Make an error name fields, tasks and connections instead of options, commands and environment variables."""
-    error.word(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))
+    error.reword(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))

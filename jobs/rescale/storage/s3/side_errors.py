@@ -12,8 +12,8 @@ from rescale.storage.sides import (
     StoreSide,
     aws_variables,
     environment,
-    has_own,
-    is_apart,
+    has_own_variables,
+    has_two_stores,
     profile_of,
     variables_of,
 )
@@ -35,7 +35,7 @@ _OF_PROFILES = {
 
 def of_side(error: E, side: StoreSide) -> E:
     """Return an error of S3 that names the store of a side, if source and target are in two stores."""
-    if not is_apart():
+    if not has_two_stores():
         return error
     store, advice = _description(side), error.advice
     if isinstance(advice, Advice):
@@ -61,6 +61,6 @@ def _of_side(part: str | Mention, side: StoreSide) -> str | Mention:
     profile, text = profile_of(side, os.environ), part.text
     if profile and part.name in _OF_PROFILES:
         text = _OF_PROFILES[part.name].format(profile)
-    elif has_own(side, os.environ):
+    elif has_own_variables(side, os.environ):
         text = _VARIABLE.sub(f"{side.prefix}AWS_", text)
     return part._replace(value=side.value.lower(), text=text)
