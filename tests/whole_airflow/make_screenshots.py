@@ -147,9 +147,10 @@ def _trigger(pages: Pages) -> str:
 
 
 def _picture_of_log(pages: Pages, name: str, run_id: str, task_id: str, text: str) -> None:
-    """Show the end of a task's log as soon as it has a line with `text`."""
-    pages.driver.set_window_size(1200, 760)
+    """Show the end of a task's log as soon as it has a line with `text`; a page has the lines that are in sight."""
+    pages.driver.set_window_size(1200, 2600)
     pages.log_of(run_id, task_id, text)
+    pages.driver.set_window_size(1200, 760)
     pages.show_end_of_log()
     picture(pages.driver, name, 1200, 760)
 
