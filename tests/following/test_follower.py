@@ -5,6 +5,7 @@ A later checkpoint shares the files of the earlier one, so no row changes; real 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,10 +130,11 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
         carry_out(plan, proof)
 
     follower = replace(follower_of(job, home), move=noting)
-    follow(follower, 0)
+    reported = follow(follower, 0)
     for number in (4, 5):
         checkpoints_follow(job, [number])
-        follow(follower, 1)
+        reported += follow(follower, 1)
+    assert [made.compared for made in reported] == [None, 4, 4], "a line tells of a comparison that is done"
     checkpoints_follow(job, [6])
     job.rewrite(with_other_backends)
     follow(follower, 1)
@@ -158,7 +160,7 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
 
     with pytest.raises(IntegrityError) as caught:
         follow(replace(follower, move=differing), 1)
-    assert "makes a new base" in str(caught.value.advice)
+    assert "makes a new base; either the store has damaged a file" in str(caught.value.advice)
     assert finished_rounds(follower.target) == []
     (made,) = follow(follower, 0)
     assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
@@ -258,6 +260,17 @@ def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     (made,) = follow(follower, 0)
     assert made.checkpoint == 4
     assert any("3" in line for line in said)
+
+
+def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
+    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    time.sleep(1.1)  # stores have times in seconds
+    job.copy_newest(2)
+    for go_on in (lambda: follow(follower, 1), follower.plan_last, lambda: follow(follower_of(job, f"{home}/2"), 0)):
+        with pytest.raises(RequestError, match="checkpoints of two starts of a job"):
+            go_on()
 
 
 def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:

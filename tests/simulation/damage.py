@@ -11,13 +11,16 @@ from simulation.neighbours import OBJECTS
 from simulation.stored import Stored
 from simulation.toxics import flipped
 
+_KEPT = ("source/", "base/")
+"""Beginnings of the keys of files that a result may have unchanged."""
+
 
 @dataclass
 class Damage:
     """Damage of a history.
 
     `versions` are the whole versions of the source; a result must be that of one of them. `rotted` holds the original
-    bytes where something rotted, `sources` each version that a file of the source ever had.
+    bytes where something rotted, `sources` each version that a file of the source or of a base ever had.
     """
 
     bucket: Bucket
@@ -52,7 +55,7 @@ class Damage:
         return done
 
     def _remember_sources(self) -> None:
-        self.sources |= {stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
+        self.sources |= {stored for key, stored in self.bucket.objects.items() if key.startswith(_KEPT)}
 
     def _deeds(self) -> dict[str, Callable[[str], bool]]:
         return {

@@ -45,9 +45,9 @@ class Sizes(NamedTuple):
 
 
 class _Current:
-    """Client and order of work of the current history."""
+    """Client and order of work of the current history; before the first one there is no client."""
 
-    store: S3Store
+    store: S3Store | None = None
     order: Random
 
 

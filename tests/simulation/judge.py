@@ -108,12 +108,12 @@ class Judge:
         must(not left, f"an upload stays open {where}: {left}")
 
     def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
-        """Trust the store's checksums where a proof by files was requested and the certificate names them."""
+        """Trust the store's checksums where a proof was requested that may use them, and the certificate names them."""
         scene, objects = self._scene, self._scene.bucket.objects
         place = f"{folder}.rescale/certificate.json"
         if place not in objects or b'"checksums": {' not in objects[place].data:
             return
-        must(any(wish.proof is Proof.FILES for wish in wishes), "every record was to be read, and was not")
+        must(any(wish.proof is not Proof.RECORDS for wish in wishes), "every record was to be read, and was not")
         result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.below(folder)}
         left = left_to_the_store(objects[place].data, result, scene.damage.sources, has_sums=scene.bucket.has_sums)
         scene.happened("bytes left to the store's word")

@@ -20,7 +20,7 @@ from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.sst.identity import settle_identity
-from support.rocksdb_writer import MERGE, written
+from support.rocksdb_writer import MERGE, Writer, written
 
 Rows = dict[str, dict[bytes, bytes]]
 """Value by state and key, with the key group in front of the key."""
@@ -32,7 +32,7 @@ _AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
 ONE_THREAD = "max_file_opening_threads=1"
 """The sixteen threads that open files by default take longer to start than a few small files to open."""
 
-_SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
+SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
 
 
 def scratch() -> str | None:
@@ -57,7 +57,7 @@ def write_database(
     """
     with (
         tempfile.TemporaryDirectory(dir=scratch()) as folder,
-        written(Path(folder, "db"), list(rows), _SMALL_LEVELS) as db,
+        written(Path(folder, "db"), list(rows), SMALL_LEVELS) as db,
     ):
         if foreign:
             for state, key in _shuffled(random, foreign):
@@ -97,11 +97,15 @@ def write_database(
                 db.delete_range(state, ranges.own[1], ranges.all[1])
         db.flush()
         assert db.model == rows
-        files = db.checkpoint(Path(folder, "checkpoint"))
-        contents = {file.name: Path(file.uri).read_bytes() for file in files}
-        settled = _settled(contents, Path(folder, "db", "IDENTITY").read_bytes(), Path(folder), name)
-    assert rows_of_database(tuple(sorted(settled.items())), tuple(rows)) == rows
-    settled["OPTIONS-000007"] = _options(list(rows))
+        return read_settled(db, Path(folder), "checkpoint", name)
+
+
+def read_settled(db: Writer, folder: Path, checkpoint: str, name: str) -> dict[str, bytes]:
+    """Return the files of a checkpoint of the database `db` in `folder`, the same for each writer of that `name`."""
+    files = {file.name: Path(file.uri).read_bytes() for file in db.checkpoint(folder / checkpoint)}
+    settled = _settled(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
+    assert rows_of_database(tuple(sorted(settled.items())), tuple(db.model)) == db.model
+    settled["OPTIONS-000007"] = _options(list(db.model))
     return settled
 
 

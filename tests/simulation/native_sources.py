@@ -84,13 +84,13 @@ def _databases(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
     states = list(KEYED_STATES)[: random.randint(1, 3)]
-    rows = _rows(random, states, max_parallelism)
+    rows = draw_rows(random, states, max_parallelism)
     clipped, lazy = random.random() < 0.3, random.random() < 0.6
     subtasks = []
     for subtask in range(parallelism):
         own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
         own_rows = {
-            state: {k: v for k, v in rows[state].items() if _group(k, max_parallelism) in own} for state in states
+            state: {k: v for k, v in rows[state].items() if group_of(k, max_parallelism) in own} for state in states
         }
         known = [state for state in states if own_rows[state] or not lazy] or states[:1]
         ranges = Ranges(
@@ -111,7 +111,7 @@ def _databases(
             first_key_group=own[0],
             key_groups=len(own),
             checkpointed_size=0,
-            meta=stored(random, objects, f"meta-{subtask}", _header(known)),
+            meta=stored(random, objects, f"meta-{subtask}", header_of(known)),
             shared=(),
             private=tuple(
                 LocalFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
@@ -127,17 +127,17 @@ def _heap(
 ) -> OperatorState:
     """Return key groups that each give their number and a block for every state (`HeapSnapshotStrategy`)."""
     states = ["counts", "latest"][: random.randint(1, 2)]
-    rows = _rows(random, states, max_parallelism, longs=True)
+    rows = draw_rows(random, states, max_parallelism, longs=True)
     size = len(prefix(0, max_parallelism))
     subtasks = []
     for subtask in range(parallelism):
         own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
-        content, offsets = bytearray(_header(states)), []
+        content, offsets = bytearray(header_of(states)), []
         for group in own:
             offsets.append(len(content))
             content += struct.pack(">i", group)
             for i, state in enumerate(states):
-                entries = [(k[size:], v) for k, v in rows[state].items() if _group(k, max_parallelism) == group]
+                entries = [(k[size:], v) for k, v in rows[state].items() if group_of(k, max_parallelism) == group]
                 random.shuffle(entries)
                 content += struct.pack(">hi", i, len(entries))
                 content += b"".join(b"\0" + key[:-1] + value for key, value in entries)
@@ -147,7 +147,7 @@ def _heap(
     return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
 
 
-def _header(states: Sequence[str]) -> bytes:
+def header_of(states: Sequence[str]) -> bytes:
     return keyed_header(*map(keyed_info, states), key=LONG)
 
 
@@ -157,7 +157,7 @@ def keyed_info(state: str) -> bytes:
     return keyed_state(state, list_of(LONG) if is_list else LONG, KEYED_STATES[state])
 
 
-def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
+def draw_rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
     """Draw rows of some keys; elements of lists are joined by commas. With `longs` values are serialized longs."""
     rows: Rows = {state: {} for state in states}
     for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
@@ -171,5 +171,5 @@ def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs:
     return rows
 
 
-def _group(key: bytes, max_parallelism: int) -> int:
+def group_of(key: bytes, max_parallelism: int) -> int:
     return int.from_bytes(key[: len(prefix(0, max_parallelism))], "big")

@@ -11,10 +11,12 @@ from rescale.execution.preparing import prepare_files
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.proof import Proof
+from rescale.planning.continuing import continued_plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
+from rescale.runstate.base_result import open_base
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
@@ -24,11 +26,13 @@ from simulation.bucket import BUCKET
 from simulation.processes import this_process
 
 SOURCE, TARGET = f"s3://{BUCKET}/source", f"s3://{BUCKET}/target"
+EARLIER, BASE = f"s3://{BUCKET}/earlier", f"s3://{BUCKET}/base"
+"""An earlier checkpoint of the same job, and its result."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Request of a run: shape, kind of the result, depth of the proof, and target."""
+    """Request of a run: shape, kind of the result, depth of the proof, source, target, and the base to continue."""
 
     parallelism: str
     max_parallelism: str
@@ -39,6 +43,8 @@ class Wish:
     renames: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     state_drops: tuple[str, ...] = ()
+    source: str = SOURCE
+    base: str = ""
 
     def __str__(self) -> str:
         shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
@@ -77,7 +83,10 @@ class Steps:
         }[step]
 
     def plan(self) -> str:
-        plan = prepare(self._request()).plan
+        full = prepare(self._request())
+        plan = full.plan
+        if self.wish.base:
+            plan = continued_plan(plan, full.snapshot, open_base(self.wish.base, (SOURCE,)))
         if not is_published(plan):
             process = this_process()
             claim(plan, by={"run": process.name} if self.tells_who and process is not None else None)
@@ -94,12 +103,13 @@ class Steps:
         wish = self.wish
         shape = [[number] if number else [] for number in (wish.parallelism, wish.max_parallelism)]
         return make_request(
-            SOURCE,
+            wish.source,
             wish.target,
             shape[0],
             max_parallelism=shape[1],
             format=wish.format,
             files=wish.files,
+            allow_prefixes=[] if wish.source == SOURCE else [SOURCE],
             surgery=parse_surgery(renames=wish.renames, drops=wish.drops, state_drops=wish.state_drops),
         )
 

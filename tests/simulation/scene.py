@@ -12,6 +12,7 @@ from simulation.damage import Damage
 from simulation.neighbours import settle
 from simulation.owner import Owner
 from simulation.processes import Process
+from simulation.rounds import ROUNDS, with_base
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script
 from simulation.stored import Stored
@@ -43,6 +44,8 @@ class Scene:
     def __post_init__(self) -> None:
         self.random = random = Random(self.seed)
         self.script: Script = draw_script(random, self.seed)
+        if self.seed >= ROUNDS:
+            self.script = with_base(self.script, self.seed)
         self.log.append(str(self.script))
         weather = self.script.weather
         self.clock = weather.clock if weather is not None else Clock()
@@ -50,6 +53,8 @@ class Scene:
         self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
         for name, data in self.script.source.objects.items():
             self.bucket.put(f"source/{name}", data)
+        for key, data in self.script.source.beside.items():
+            self.bucket.put(key, data)
         settle(self.bucket)
         self.toxics = Toxics(
             Random(random.random()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from random import Random
@@ -57,6 +57,9 @@ class Source:
 
     is_changelog: bool = False
     """Whether the keyed state is followed by a changelog."""
+
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    """Other objects in the bucket that a request needs, by their keys."""
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:

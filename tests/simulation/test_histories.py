@@ -13,6 +13,7 @@ from rescale.runstate.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from simulation.playing import play_all, side_by_side
+from simulation.rounds import ROUNDS
 from simulation.scene import PREPARERS
 from simulation.script import AHEAD, has_native_state
 from simulation.store_kinds import draw_store
@@ -47,6 +48,15 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
         assert verdict.broken is None, described(verdict)
         copied += any(verdict.injected[who] for who in PREPARERS)
     assert copied >= len(seeds) // 200
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seeds", [range(ROUNDS, ROUNDS + 30), slow(range(ROUNDS + 30, ROUNDS + 2000))])
+def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
+    for seed in seeds:
+        verdict = play(seed)
+        assert verdict.broken is None, described(verdict)
+        assert verdict.how.startswith("published"), described(verdict)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,7 @@ def test_history_that_once_broke_a_promise_keeps_it(seed: int) -> None:
 
 
 def test_seed_gives_the_same_history_each_time() -> None:
-    for seed in (3, 16, 30, 300):
+    for seed in (3, 16, 30, 300, ROUNDS + 5):
         assert play(seed) == play(seed)
 
 

@@ -36,7 +36,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _prepare(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, those of the newest one."""
+    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, copy those of the newest one."""
     plan = _plan(request)
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)

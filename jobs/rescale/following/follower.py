@@ -49,7 +49,7 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
@@ -78,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets what people should know."""
+    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets sentences for the user."""
 
     target: str
     job: FollowedJob
@@ -89,7 +89,7 @@ class Follower:
     _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
-        """Make rounds until `limits` say so; `report` gets each with what is waited for then.
+        """Make rounds until `limits` are reached; `report` gets each round, and what the follower waits for after it.
 
         Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
         """
@@ -98,11 +98,10 @@ class Follower:
             rounds, newest = 0, self.newest_round()
             while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
                 rounds += newest is not None
-                newest = self.next_round()
+                newest = self._compare_records(self.next_round())
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
                 report(newest, "nothing" if ended else _wait(newest, pause))
-                newest = self._compare_records(newest)
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -183,6 +182,7 @@ class Follower:
                 advice="a job keeps its last one only with execution.checkpointing.externalized-checkpoint-retention: "
                 "RETAIN_ON_CANCELLATION; restore the job from a savepoint, with that option, and follow it again",
             )
+        refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
         planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
         self._discard_older(planned.prepared.plan)
@@ -211,7 +211,7 @@ class Follower:
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
 
     def _leave_nothing_behind(self) -> None:
-        """Remove what came after all else was removed by somebody who has finished or discarded the target."""
+        """Remove files that were put after another process had finished or discarded the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
             refuse_another_job(self.target, self.job)
@@ -240,9 +240,12 @@ class Follower:
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
         tried, attempts = -1, 0
+        numbers: list[int] = []
         while True:
             refuse_another_job(self.target, self.job)
-            numbers = complete_checkpoints(self.job.checkpoints)
+            before, numbers = numbers, complete_checkpoints(self.job.checkpoints)
+            if numbers != before:
+                refuse_two_starts(self.job.checkpoints, numbers)
             if numbers and numbers[-1] > newest:
                 attempts = attempts + 1 if numbers[-1] == tried else 1
                 tried = numbers[-1]
@@ -301,7 +304,7 @@ class Follower:
         return read_round(self.target, older[-1]) if older else None
 
     def _complete_newest(self) -> None:
-        """Write the document of the newest round, if the process that made it was killed before it did."""
+        """Write the document of the newest round, if the process that made it was killed too early."""
         for number in finished_rounds(self.target)[-1:]:
             if read_round(self.target, number) is None:
                 target = round_target(self.target, number)
@@ -310,7 +313,7 @@ class Follower:
                 write_round(self.target, describe_round(plan, certificate, self._round_before(plan)))
 
     def _prune(self, newest: Round) -> None:
-        """Remove rounds that no later one can continue, then pins that these alone needed."""
+        """Remove rounds that no later round can continue, then the pins that only these rounds needed."""
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
@@ -318,7 +321,7 @@ class Follower:
             self._pins.remove_all_but(kept, newer)
 
     def _publish_due(self, limits: Limits) -> None:
-        """Publish a copy of the newest round, if it is its turn and nobody did."""
+        """Publish a copy of the newest round, if one is due and not published yet."""
         newest = self.newest_round()
         if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
             return
@@ -343,7 +346,10 @@ class Follower:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
-            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
+            error.advice = (
+                "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
+                "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
+            )
             raise
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)

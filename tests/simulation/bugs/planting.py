@@ -16,11 +16,15 @@ Plant = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Bug:
-    """A planted bug; `name` describes it, and a `native` one shows only in histories of native state."""
+    """A planted bug; `name` describes it.
+
+    A `native` one shows only in histories of native state, and one in `rounds` only in histories of a round.
+    """
 
     name: str
     plant: Plant
     native: bool = False
+    rounds: bool = False
 
 
 def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:

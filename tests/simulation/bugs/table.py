@@ -11,6 +11,7 @@ from simulation.bugs import (
     in_dealing,
     in_drops,
     in_moving,
+    in_rounds,
     in_runstate,
     in_storage,
     in_stores,
@@ -20,6 +21,7 @@ from simulation.bugs import (
 from simulation.bugs.planting import Bug
 from simulation.history import play
 from simulation.remembered import forget
+from simulation.rounds import ROUNDS, make_bases
 from simulation.script import has_native_state
 
 INSTEAD = {
@@ -173,6 +175,7 @@ BUGS = (
     *in_stores.BUGS,
     *in_drops.BUGS,
     *in_changelogs.BUGS,
+    *in_rounds.BUGS,
 )
 
 FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]
@@ -188,12 +191,15 @@ class Found(NamedTuple):
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
     """Return the first find of a bug, in a block of `installed`; for a native bug, seeds without native state are
-    skipped.
+    skipped. For a bug in rounds, seeds count from `ROUNDS` on, and bases are made without the bug.
 
     A history that breaks a promise without the bug, too, is an `AssertionError`.
     """
     known = [SEEDS[bug.name]] if bug.name in SEEDS else []
     tried = filter(has_native_state, seeds) if bug.native else seeds
+    if bug.rounds:
+        make_bases()
+        tried = (ROUNDS + seed for seed in seeds)
     catch = None
     with bug.plant():
         forget()

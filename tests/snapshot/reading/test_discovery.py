@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,20 @@ def test_only_checkpoint_directories_are_listed(home: str, monkeypatch: pytest.M
     monkeypatch.setattr(kind, "list", noted_list)
     assert find_metadata(home) == join(home, "chk-9/_metadata")
     assert [entry.uri for entry in entries] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
+
+
+def test_checkpoint_of_a_later_start_with_a_lower_number_is_refused(home: str) -> None:
+    """Its number began anew, so the highest one is from an earlier start."""
+    put(home, "chk-9/_metadata", "chk-11/state")
+    time.sleep(1.1 if home.startswith("s3:") else 0.01)
+    put(home, "chk-2/_metadata")
+    with pytest.raises(RequestError, match="checkpoints of two starts of a job") as caught:
+        find_metadata(home)
+    assert "chk-9 " in str(caught.value.expected)
+    assert str(caught.value.found).startswith("chk-2 ")
+    assert find_metadata(join(home, "chk-9")) == join(home, "chk-9/_metadata")
+    put(home, "chk-10/_metadata")
+    assert find_metadata(home) == join(home, "chk-10/_metadata"), "the later start has passed the earlier one"
 
 
 def test_a_place_without_a_snapshot_is_refused(home: str) -> None:

@@ -20,7 +20,7 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""If a checkpoint had more new bytes than this, the job makes another one, and its files are copied, too."""
+"""Bytes. If a checkpoint has more new bytes than this, the job makes another one, whose files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
 """Checkpoints that the job is asked to make."""

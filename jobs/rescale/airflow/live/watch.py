@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 _REST, _MOST_REST_SECONDS = 4.0, 60.0
-"""Pause after a round that is short enough already, as a multiple of its duration, and at most."""
+"""Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
 _SHORT_SECONDS = 5.0
-"""A last round of at most this time is short enough if the form names no limit."""
+"""Seconds: a last round is short enough if it takes no longer, unless the form names a limit."""
 
 _CONVERGED = 0.8
-"""Rounds have converged when one takes more than this share of the time of the one before."""
+"""Rounds have converged when a round takes more than this fraction of the time of the round before."""
 
 
 class WindowClosedError(RequestError):
@@ -124,7 +124,7 @@ class Watch:
         has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
             has_waited = True
-            self._display.show_without_rounds(waits_for, asks=self.asks)
+            self._display.show_without_rounds(waits_for, needs_approval=self.needs_approval)
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         return has_waited
@@ -154,7 +154,7 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        if not self.asks:
+        if not self.needs_approval:
             return None
         decision = cut_over_decision(self.follower.target)
         if decision is not None and not decision.approved:
@@ -181,7 +181,7 @@ class Watch:
         )
 
     @cached_property
-    def asks(self) -> bool:
+    def needs_approval(self) -> bool:
         """Whether somebody has to approve the cut-over: the form says so, or a rule for all plans."""
         newest = self.follower.newest_round()
         if self.live.rule is CutOverRule.APPROVED:
@@ -194,8 +194,8 @@ class Watch:
         return approval_reason(plan, self.params) is not None
 
     def report(self, made: Round, waits_for: str | None) -> None:
-        """Show a round, and what the cut-over waits for after it."""
-        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), asks=self.asks)
+        """Show a round, and the reason why the cut-over still waits after it."""
+        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
 
     @cached_property
     def _display(self) -> RoundDisplay:

@@ -1,7 +1,7 @@
 """The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
 
-Everything is read and sorted first. Only when the size of every block is known, and every record was in the right key
-group, is anything written.
+Everything is read and sorted first. Nothing is written before the size of every block is known, and every record has
+been in the right key group.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _rekeyed(
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
         partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
-        [(unit.weight, unit) for unit in units],
+        [(unit.work, unit) for unit in units],
         receipts + 1,
         progress,
     )

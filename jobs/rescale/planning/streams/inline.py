@@ -23,8 +23,8 @@ class InlineBudget:
         inline = (stream.size for operator in chosen for stream in operator.streams if stream.inline)
         self._left = INLINE_BUDGET - sum(inline)
 
-    def takes(self, size: int) -> bool:
-        """Return whether a stream of `size` bytes lies inline; if so, deduct its bytes from the budget."""
+    def try_take(self, size: int) -> bool:
+        """Return whether a stream of `size` bytes is stored inline; if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False
         self._left -= size

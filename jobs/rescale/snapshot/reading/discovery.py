@@ -1,4 +1,4 @@
-"""The search for the `_metadata` of a path: its own, or that of the newest complete checkpoint of a job's directory.
+"""Search for the `_metadata` of a path: its own, or that of the newest complete checkpoint in a job's directory.
 
 Flink writes the checkpoints of a job as `<directory>/<job id>/chk-N`; a checkpoint without `_metadata` is incomplete.
 """
@@ -6,8 +6,11 @@ Flink writes the checkpoints of a job as `<directory>/<job id>/chk-N`; a checkpo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from operator import itemgetter
 
 from rescale.storage.locations import join, name, parent
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 
@@ -18,7 +21,10 @@ _OF_CHECKPOINT = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:
-    """Return the URI of the `_metadata` of the snapshot at `uri`; `RequestError` if there is none."""
+    """Return the URI of the `_metadata` of the snapshot at `uri`.
+
+    Raises `RequestError` if there is none, and as `refuse_two_starts`.
+    """
     own = uri if name(uri) == METADATA else join(uri, METADATA)
     if open_store(own).stat(own) is not None:
         return own
@@ -30,11 +36,12 @@ def find_metadata(uri: str) -> str:
             expected="a directory with a file _metadata, or a job's directory with complete checkpoints (chk-N)",
             advice="name the directory that Flink printed when it took the savepoint",
         )
+    refuse_two_starts(uri, checkpoints)
     return join(checkpoint_directory(uri, checkpoints[-1]), METADATA)
 
 
 def complete_checkpoints(directory: str) -> list[int]:
-    """Return the ids of the complete checkpoints in a job's directory, the newest last."""
+    """Return the ids of the complete checkpoints in a job's directory, in ascending order."""
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
@@ -42,6 +49,26 @@ def complete_checkpoints(directory: str) -> list[int]:
     )
 
 
+def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
+    """Raise `RequestError` if one of these complete checkpoints in a job's directory was written after the highest one.
+
+    Ids rise as long as the job runs, and if it is restored from its last checkpoint. They begin anew if it is started
+    in another way. With high availability, all starts of a job may have one id, and so one directory.
+    """
+    places = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
+    times = side_by_side(open_store(directory).modified, places)
+    written = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
+    if not written or (last := max(written)) == (highest := max(written, key=itemgetter(1))):
+        return
+    raise RequestError(
+        "the directory holds checkpoints of two starts of a job: the one with the highest number is not the last one",
+        path=directory,
+        expected=f"no checkpoint that was written after chk-{highest[1]} ({highest[0]:%Y-%m-%d %H:%M:%S})",
+        found=f"chk-{last[1]} ({last[0]:%Y-%m-%d %H:%M:%S})",
+        advice="move the checkpoints of the earlier start elsewhere; or name one of them by its own directory chk-N",
+    )
+
+
 def checkpoint_directory(directory: str, checkpoint: int) -> str:
-    """Return the directory of a checkpoint in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
+    """Return the directory of a checkpoint, by its id, in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
     return join(directory, f"{_CHECKPOINT}{checkpoint}")

@@ -138,7 +138,7 @@ def test_states_with_unknown_serializers_in_different_headers_are_refused() -> N
 def test_heap_states_in_another_order_with_an_unknown_serializer_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+    monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     a = snapshots.opened(HEAP)
 
     def turned(stream: KeyedStream) -> KeyedStream:

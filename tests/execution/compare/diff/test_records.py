@@ -128,7 +128,7 @@ def test_differing_whole_key_groups_are_named(
 ) -> None:
     """Heap entries that cannot be told apart are compared as whole key groups."""
     if slot is Slot.KEYED:
-        monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+        monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     result = result_of(name)
     place = max(result.places(slot), key=lambda place: place.stream.extent.length)
     assert isinstance(place.stream, KeyedStream)

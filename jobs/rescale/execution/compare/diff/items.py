@@ -47,7 +47,7 @@ class DigestedItem(NamedTuple):
 
 
 class DigestedItems(NamedTuple):
-    """DigestedItems of one state in both snapshots."""
+    """The digested items of one state in both snapshots."""
 
     a: list[DigestedItem]
     b: list[DigestedItem]

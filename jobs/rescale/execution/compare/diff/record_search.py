@@ -37,16 +37,16 @@ from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
 _FEW = 1000
-"""Records of a state, of both snapshots together, that are listed without another pass."""
+"""Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
-"""Most records of a state that a unit lists; reached only if a single key has that many records."""
+"""Largest number of records of a state that a unit lists; reached only if a single key has that many records."""
 
 _MOST_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
 
 _SHOWN, _IN_FRONT = 32, 4
-"""Bytes of a value that are shown, and how many of them precede the first byte that differs."""
+"""Number of bytes of a value that are shown, and of those among them that precede the first different byte."""
 
 
 class Bucket(NamedTuple):
@@ -235,7 +235,7 @@ def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, s
 
 
 def _first_unlike(a: bytes, b: bytes) -> int:
-    """Return the offset from which both values are shown, so that their first difference is visible."""
+    """Return the offset from which to show both values, so that their first difference is visible."""
     at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
     return at - _IN_FRONT if at >= _SHOWN else 0
 

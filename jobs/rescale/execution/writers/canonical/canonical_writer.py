@@ -59,7 +59,7 @@ class CanonicalWriter:
         for stream in streams:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
-            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.takes(size)
+            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.try_take(size)
             if not self.plan.operators[stream.operator].is_compressed and existing.get(name(self._uri(stream))) == size:
                 continue
             sizes = _range_sizes(stream, lengths)

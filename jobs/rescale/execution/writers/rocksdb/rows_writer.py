@@ -113,7 +113,7 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written(writer, rows(blocks.of_state(state))):
+            for written in _written(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
                 tables.append(StateTable(state, _stored(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
@@ -194,7 +194,7 @@ class RowsWriter:
         return {
             (candidate.operator, candidate.number)
             for candidate in streams
-            if budget.takes(self._expected_size(candidate))
+            if budget.try_take(self._expected_size(candidate))
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:

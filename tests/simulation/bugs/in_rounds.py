@@ -1,0 +1,76 @@
+"""Bugs in rounds of a live rescale: which keys are looked at, and where the changes lie above the base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from rescale.execution.sources import change_records
+from rescale.execution.sources.change_records import ChangeReader
+from rescale.execution.writers.rocksdb import rows_writer
+from rescale.planning import continuing
+from rescale.rocksdb.assembly.continued_database import ChangesPlace
+from rescale.rocksdb.engine.changes.keys import Keys, keys_of
+from rescale.snapshot.databases import own_tables
+from simulation.bugs import planting
+from simulation.bugs.planting import Plant, after, method
+
+Bug = partial(planting.Bug, rounds=True)
+
+_differing_tables, _rows = own_tables.differing_tables, change_records._OpenSide.rows
+_changed_keys, _changes_of_blocks = ChangeReader._changed_keys, rows_writer.changes_of_blocks
+_take_over, _place_of_changes = rows_writer.take_over_base_files, continuing.place_of_changes
+
+
+def _rows_of_own_files(self: Any, state: str, state_id: int, keys: Keys) -> Iterator[Any]:
+    tables = [own.table for own in self.own_tables(state)]
+    there = {row.key for table in tables for entry in table.index() for row in table.rows(entry.block)}
+    if own := [key for key in keys if key in there]:
+        yield from _rows(self, state, state_id, keys_of(own))
+
+
+def _without_last_state(self: Any, state: str, before: Any, after: Any) -> Iterator[Keys]:
+    keys = _changed_keys(self, state, before, after)
+    return iter(()) if state == self._header.states[-1].name else keys
+
+
+def _without_deletes(blocks: Any) -> Iterator[tuple[Any, Any]]:
+    for rows, order in _changes_of_blocks(blocks):
+        yield rows, order[rows.kinds[order] != 0]
+
+
+def _placed(level: int, sequence: int) -> Plant:
+    """Return a plant that moves the changes by so many levels and sequence numbers."""
+
+    def other(place: ChangesPlace | None) -> ChangesPlace | None:
+        return place and ChangesPlace(place.level + level, place.sequence + sequence)
+
+    return method(continuing, "place_of_changes", after(_place_of_changes, other))
+
+
+BUGS = [
+    Bug(
+        "rounds: values come from files of one side alone", method(change_records._OpenSide, "rows", _rows_of_own_files)
+    ),
+    Bug(
+        "rounds: files of the earlier checkpoint are not read",
+        method(own_tables, "differing_tables", after(_differing_tables, lambda own: (frozenset(), own[1]))),
+    ),
+    Bug(
+        "rounds: files of the later checkpoint are not read",
+        method(own_tables, "differing_tables", after(_differing_tables, lambda own: (own[0], frozenset()))),
+    ),
+    Bug("rounds: a state is not looked at", method(ChangeReader, "_changed_keys", _without_last_state)),
+    Bug("rounds: deletes are not written", method(rows_writer, "changes_of_blocks", _without_deletes)),
+    Bug("rounds: changes are as old as the base", _placed(0, -1)),
+    Bug("rounds: changes lie beside the base", _placed(1, 0)),
+    Bug(
+        "rounds: a file of the base is left out",
+        method(
+            rows_writer,
+            "take_over_base_files",
+            after(_take_over, lambda files: {place: own[1:] for place, own in files.items()}),
+        ),
+    ),
+]

@@ -1,0 +1,208 @@
+"""A round of a live rescale: two checkpoints of a job in RocksDB, and the result of the earlier one, its base.
+
+The later checkpoint is the source of a history. It shares SST files with the earlier one, which refers to them where
+they lie. The base is made once, without faults. Nobody damages either of them: then a round is refused.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    FileStream,
+    HandleTag,
+    IncrementalHandle,
+    LocalFile,
+    RelativeFileStream,
+    Stream,
+)
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.plan.proof import Proof
+from simulation.bucket import Bucket
+from simulation.clock import Clock
+from simulation.flinks_rules import key_groups_of_subtask
+from simulation.installed import Sizes, at_work
+from simulation.native_databases import SMALL_LEVELS, Rows, read_settled, scratch
+from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of
+from simulation.rows import Kind
+from simulation.run import BASE, EARLIER, SOURCE, Steps, Wish
+from simulation.script import Script
+from simulation.sources import Source, elements_operator
+from simulation.toxics import Client, Toxics
+from support.rocksdb_writer import Writer, written
+
+ROUNDS = 4_000_000
+"""First seed of histories of a round."""
+
+_JOBS = 8
+"""Number of jobs, each with two checkpoints and a base."""
+
+_SHAPES = ((4, 9), (6, 8), (8, 6), (8, 130), (130, 8), (200, 256))
+"""Max parallelisms before and after."""
+
+_RATE = 0.005
+"""Highest probability of a fault: a round makes more requests than other runs, for it opens four snapshots."""
+
+
+def with_base(script: Script, seed: int) -> Script:
+    """Return the script of a history of a round, with the faults of a script of other histories."""
+    random = Random(f"round {seed}")
+    source, wish = job_of(random.randrange(_JOBS))
+    damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
+    return replace(
+        script,
+        source=source,
+        wish=wish,
+        rates={toxic: min(rate, _RATE) for toxic, rate in script.rates.items()},
+        other_wish=replace(wish, base="", proof=Proof.RECORDS),
+        damage=damage,
+        beside={who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")},
+        weather=None,
+        store=replace(script.store, has_sums=False, is_believed=False),
+    )
+
+
+@cache
+def job_of(number: int) -> tuple[Source, Wish]:
+    """Return the later checkpoint of a job, and the wish for its round, in a block of `installed`."""
+    random = Random(f"job {number}")
+    before, after = random.choice(_SHAPES)
+    earlier, later = _checkpoints(random, before, f"job {number}")
+    wish = Wish(str(random.randint(1, 4)), str(after))
+    beside, source = (
+        {f"{place.rpartition('/')[2]}/{name}": data for name, data in objects.items()}
+        for place, objects in ((EARLIER, earlier), (SOURCE, later))
+    )
+    bucket = Bucket(Clock())
+    for key, data in (beside | source).items():
+        bucket.put(key, data)
+    client = Client(bucket, Toxics(Random(0), {}, Counter(), []), None)
+    with at_work(client, Random(0), Sizes(1 << 20, 1 << 20, 150, 1 << 26, 10), Clock()):
+        Steps(replace(wish, target=BASE, source=EARLIER), Random(0), Random(0)).all()
+    base = {key: stored.data for key, stored in bucket.objects.items() if key.startswith("base")}
+    uids = ("keyed", "elements")
+    job = Source(f"a round of job {number}", later, (), (), Kind.ROCKSDB, uids, beside=beside | base)
+    return job, replace(wish, base=BASE, proof=Proof.CHANGES)
+
+
+def make_bases() -> None:
+    """Make the bases of all jobs now, in a block of `installed`."""
+    for number in range(_JOBS):
+        job_of(number)
+
+
+def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the objects of two checkpoints of a job with this max parallelism."""
+    earlier: dict[str, bytes] = {}
+    later: dict[str, bytes] = {}
+    parallelism, states = random.randint(1, 3), list(KEYED_STATES)[: random.randint(2, 3)]
+    rows, others = (draw_rows(random, states, maximum) for _ in range(2))
+    subtasks: tuple[list[Subtask], list[Subtask]] = ([], [])
+    for subtask in range(parallelism):
+        own = key_groups_of_subtask(maximum, parallelism, subtask)
+        kept, new = (
+            {state: {k: v for k, v in some[state].items() if group_of(k, maximum) in own} for state in states}
+            for some in (rows, others)
+        )
+        before, after = _databases(random, kept, new, f"{name} {subtask}")
+        shared = {file for file, data in before.items() if after.get(file) == data and file.endswith(".sst")}
+        in_earlier, in_later = (_stored(place, subtask, files) for place, files in ((earlier, before), (later, after)))
+        for file in shared:
+            del earlier[_name(subtask, file)]
+            in_earlier[file] = FileStream(f"{SOURCE}/{_name(subtask, file)}", len(before[file]))
+        for i, (place, streams) in enumerate(((earlier, in_earlier), (later, in_later))):
+            place[f"meta-{subtask}"] = header_of(states)
+            handle = _handle(subtask, own, RelativeFileStream(f"meta-{subtask}", len(header_of(states))), streams)
+            subtasks[i].append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    for i, place in enumerate((earlier, later)):
+        operators = (
+            OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, maximum, None, tuple(subtasks[i])),
+            elements_operator(random, place, parallelism, maximum),
+        )
+        place["_metadata"] = write_metadata(Metadata(4, 6 + i, (), operators, savepoint_properties(canonical=False)))
+    return earlier, later
+
+
+def _name(subtask: int, file: str) -> str:
+    return f"db-{subtask}-{file}"
+
+
+def _stored(objects: dict[str, bytes], subtask: int, files: Mapping[str, bytes]) -> dict[str, Stream]:
+    """Store the files of a database, and return their streams by their names in it."""
+    objects |= {_name(subtask, file): data for file, data in files.items()}
+    return {file: RelativeFileStream(_name(subtask, file), len(data)) for file, data in files.items()}
+
+
+def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str, Stream]) -> IncrementalHandle:
+    files = [LocalFile(name, stream) for name, stream in sorted(streams.items())]
+    return IncrementalHandle(
+        HandleTag.INCREMENTAL_V2,
+        checkpoint_id=7,
+        backend_id=f"00000000-0000-0000-0000-{subtask:012}",
+        first_key_group=own[0],
+        key_groups=len(own),
+        checkpointed_size=0,
+        meta=meta,
+        shared=tuple(file for file in files if file.name.endswith(".sst")),
+        private=tuple(file for file in files if not file.name.endswith(".sst")),
+        handle_id=f"handle-{subtask}",
+    )
+
+
+def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the files of a database that holds `rows`, and again after changes, some of which are rows of `others`."""
+    with (
+        tempfile.TemporaryDirectory(dir=scratch()) as folder,
+        written(Path(folder, "db"), list(rows), SMALL_LEVELS) as db,
+    ):
+        for state in rows:
+            for key, value in rows[state].items():
+                _put(db, state, key, value)
+                if random.random() < 0.1:
+                    db.flush()
+            if random.random() < 0.5:
+                db.flush()
+                db.compact(state)
+        db.flush()
+        before = read_settled(db, Path(folder), "earlier", name)
+        for state in rows:
+            for key in rows[state]:
+                _change(random, db, state, key)
+            for key, value in others[state].items():
+                if random.random() < 0.3:
+                    _put(db, state, key, value)
+            if random.random() < 0.3:
+                db.flush()
+                db.compact(state)
+        db.flush()
+        return before, read_settled(db, Path(folder), "later", name)
+
+
+def _put(db: Writer, state: str, key: bytes, value: bytes) -> None:
+    """Put a value, or the elements of a list."""
+    if KEYED_STATES[state] != "LIST":
+        db.put(state, key, value)
+        return
+    db.delete(state, key)
+    for element in value.split(b","):
+        db.add(state, key, element)
+
+
+def _change(random: Random, db: Writer, state: str, key: bytes) -> None:
+    """Delete the value of a key, replace it, or add an element to a list; most stay."""
+    turn = random.random()
+    if turn < 0.1:
+        db.delete(state, key)
+    elif turn < 0.25:
+        _put(db, state, key, b"replaced")
+    elif turn < 0.35 and KEYED_STATES[state] == "LIST":
+        db.add(state, key, b"one more")
