@@ -97,9 +97,9 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.before = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    del vars(watching)["asks"]
+    del vars(watching)["needs_approval"]
     assert not watching.has_rounds
-    assert not watching.asks
+    assert not watching.needs_approval
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
     assert plans == [f"{tmp_path}/chk-3 True"]
     assert watching._plan_full(f"{tmp_path}/chk-4").source == f"{tmp_path}/chk-4"
