@@ -2,14 +2,15 @@
 """Decide whether failed tests may run again, and remember those that passed then.
 
 A test that starts another program may fail because the machine was busy. Then its file runs again, alone and twice, and
-the run counts as passed if both pass (`.ci/tests`). This is not for tests of our own code alone, nor for those that let
-our own processes race: a failure there is a defect.
+the run counts as passed if both pass (`.ci/tests`). Tests of our own code alone, and tests in which our own processes
+race, are never repeated: their failure is a defect.
 
-    flaky.py choose XML MOST             print the files that run again; exit 1 if more than MOST failed, or one may not
-    flaky.py record XML HISTORY COMMIT   print and remember what was flaky; exit 1 if it was so at another commit, too
+    flaky.py choose XML MOST             print the files to repeat; exit 1 if these are more than MOST, or one must not
+    flaky.py record XML HISTORY COMMIT   print and remember flaky tests; exit 1 if one was flaky at another commit, too
     flaky.py count XML...                print how many tests passed, failed and were skipped
 
-XML is pytest's JUnit report of the family xunit1, which names files. HISTORY holds the last runs, a line of JSON each.
+XML is pytest's JUnit report of the family xunit1, which names files. HISTORY holds the last runs, as
+lines of JSON.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Case(NamedTuple):
 
 
 def cases(report: Path) -> Iterator[Case]:
-    """Yield the tests of a report. One that fails, and then fails to clean up, is there twice."""
+    """Yield the tests of a report. A test that fails, and then fails to clean up, comes twice."""
     for element in ElementTree.parse(report).iter("testcase"):
         failures = [child for tag in ("failure", "error") for child in element.findall(tag)]
         error = next(((child.get("message") or "").partition("\n")[0] for child in failures), None)
@@ -70,7 +71,7 @@ def failed(report: Path) -> dict[str, Case]:
 
 
 def choose(report: Path, most: int) -> int:
-    """Print the files that run again; return the exit code."""
+    """Print the files to repeat; return the exit code."""
     files = sorted({case.file for case in failed(report).values()})
     final = [file for file in files if not file.startswith(STARTS_PROGRAMS)]
     if not files or final or len(files) > most:
@@ -82,7 +83,7 @@ def choose(report: Path, most: int) -> int:
 
 
 def record(report: Path, history: Path, commit: str) -> int:
-    """Print what was flaky and remember it with the commit; return the exit code."""
+    """Print the flaky tests and remember them with the commit; return the exit code."""
     flaky = failed(report)
     runs = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
     before = {node_id for run in runs if run["commit"] != commit for node_id in run["flaky"]}
@@ -93,7 +94,7 @@ def record(report: Path, history: Path, commit: str) -> int:
         print(f"FLAKY: {node_id}: {case.error}")
     again = sorted(flaky.keys() & before)
     for node_id in again:
-        print(f"flaked twice, mend it: {node_id}", file=sys.stderr)
+        print(f"flaky at two commits, fix it: {node_id}", file=sys.stderr)
     return 1 if again else 0
 
 

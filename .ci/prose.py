@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""List docstrings and names that readers stumble over; exit 1 if there are any.
+"""List docstrings and names that are hard to read; exit 1 if there are any.
 
 A docstring says first what the thing is or does, so it does not start with a pronoun, "Of" or "So". A name says what it
 holds, so `one`, `found`, `told` and `words` are no names.
@@ -34,7 +34,7 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def docstrings(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the strings that stand as statements in a body: docstrings of it, and of the attributes in it."""
+    """Yield the strings that are statements of a body: its own docstring, and those of the attributes in it."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         for statement in node.body:
             match statement:
@@ -45,7 +45,7 @@ def docstrings(node: ast.AST) -> Iterator[ast.Constant]:
 def bound_names(node: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each variable, argument or function that a node binds.
 
-    The argument `found` of a function with an argument `what` is left out: the function makes an error with this field.
+    The argument `found` of a function that also has an argument `what` is accepted: it is a field of an error.
     """
     match node:
         case ast.Name(ctx=ast.Store()):

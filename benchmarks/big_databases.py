@@ -1,4 +1,4 @@
-"""Writer of a native RocksDB savepoint of any size: the state of a `big_savepoint`, in databases."""
+"""Write a native RocksDB savepoint of any size: the state of a `big_savepoint`, in RocksDB directories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.rocksdb_writer import Writer, written
 
 
 def write_databases(canonical: Path, directory: Path) -> None:
-    """Write the state of a canonical savepoint with one operator as a database for each subtask, fully compacted."""
+    """Write the state of a canonical savepoint with one operator as a fully compacted database for each subtask."""
     directory.mkdir()
     snapshot = open_snapshot(str(canonical))
     (operator,) = snapshot.operators

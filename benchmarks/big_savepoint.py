@@ -1,4 +1,4 @@
-"""Writer of a canonical savepoint of any size: one operator with ValueState<byte[]>, and optional operator state."""
+"""Write a canonical savepoint of any size: one operator with ValueState<byte[]>, and optional operator state."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def write_savepoint(
 
 
 def _long_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return the serialized keys, a row each, and their `hashCode`s."""
+    """Return the serialized keys (one row each), and their `hashCode`s."""
     return numbers.astype(">i8").view(np.uint8).reshape(-1, 8), (numbers ^ numbers >> 32).astype(np.uint32)
 
 
 def _string_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return the serialized keys, a row each, and their `hashCode`s, of numbers written with the letters a to p."""
+    """Return serialized strings (one row each), numbers in the letters a to p, and their `hashCode`s."""
     letters = (numbers[:, None] >> np.arange(44, -4, -4) & 15).astype(np.uint8) + ord("a")
     codes = np.zeros(len(numbers), np.uint32)
     for letter in letters.T:
@@ -125,7 +125,7 @@ def _operator_state(subtask: int, elements: int) -> OperatorHandle:
 
 
 def _operator_state_header(out: ByteWriter, mode: DistributionMode, kind: int, serializers: tuple[str, ...]) -> None:
-    """Write the header of an operator state, whose name is that of its mode."""
+    """Write the header of an operator state that is named after its distribution mode."""
     out.utf(mode.name)
     out.i32(kind)
     out.i32(1)
@@ -166,7 +166,7 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
 def _write_group(
     file: BinaryIO, key_group: int, prefix: int, states: list[npt.NDArray[np.uint8]], value_size: int
 ) -> None:
-    """Write the records of a key group, state by state; values are random, so that nothing can compress them."""
+    """Write the records of a key group, state by state; values are random, so that they cannot be compressed."""
     noise = np.random.default_rng(key_group)
     filled = [(state, keys) for state, keys in enumerate(states) if len(keys)]
     for i, (state, keys) in enumerate(filled):

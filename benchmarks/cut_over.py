@@ -1,22 +1,22 @@
-"""Downtime of a job that gets another shape: a plain restart, while it runs, and through a native savepoint.
+"""Downtime of a job that gets another shape: by live rescaling, by a native savepoint, and by a plain restart.
 
     python benchmarks/cut_over.py [--gigabytes 1 8] [--rate 1000] [--times 3] [--flink 1.20.5 2.3.0] [--s3]
     python benchmarks/cut_over.py --same-maximum --gigabytes 0.25 1 4
 
-A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys in a second. Its shape
+A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys per second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, and Flink itself takes it back. The result refers to the files of the last checkpoint, or has copies that were
-made ahead; or `rescale run --prepare` copies files, and after the cancel `rescale run` the rest. The downtime is from
-the cancel (or the request to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart
-is a cancel after a checkpoint, and a start from it in the same shape. The bar is 5 seconds more than that. Every record
-of a result is compared with its source afterwards.
+2 to 3, and Flink itself takes the job back. The result refers to the files of the last checkpoint, or has copies that
+were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the rest after the cancel. The
+downtime begins with the cancel (or the request to stop) and ends when all tasks of the new job run, as Flink's overview
+shows it. A plain restart is a cancel after a checkpoint, and a start from it in the same shape. At most 5 seconds more
+than a plain restart are allowed. Every record of a result is compared with its source afterwards.
 
-The parts are those of the last cut-over: the last round is among them if the job made another checkpoint right before
-the cancel. The last columns have the keys that the job changed in a second, before it was followed and meanwhile, and
-the seconds that the newest round had predicted for a last one, beside those that it took.
+The parts are those of the last cut-over; the last round is one of them if the job made another checkpoint right before
+the cancel. The last columns have the keys that the job changed per second, before it was followed and meanwhile, and
+the seconds that the newest round had predicted for the last one, beside the seconds that it took.
 
 With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
-cluster of its own: if one fails, its line says why, and the others are measured.
+cluster of its own: if one fails, its line says why, and the others are still measured.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism."""
 
 WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
-"""Treatments of the files of the last checkpoint, with the values of the form."""
+"""Values of the form for each treatment of the files of the last checkpoint."""
 
 SPLITS = 6
-"""The source makes a split for each subtask that it has at first. A reader without one would finish, and an operator
-with finished subtasks keeps its parallelism. So every job begins with this parallelism."""
+"""Parallelism with which every job starts. The source makes a split for each of its first subtasks. A subtask without a
+split would finish, and the parallelism of an operator with finished subtasks cannot change."""
 
 TIMEOUT_SECONDS = 3600
 LOOK_SECONDS = 5.0
 FETCH_SECONDS = 1.5
-"""Longer than the interval at which the session cluster fetches metrics, which is 1 second."""
+"""Seconds, longer than the interval (1 second) at which the session cluster fetches metrics."""
 
 OPTIONS = {
     "state.backend.type": "rocksdb",
@@ -98,7 +98,7 @@ class Bulk:
     shape: int = 0
     job_id: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of Flink beside `OPTIONS`."""
+    """Options of Flink in addition to `OPTIONS`."""
 
     @property
     def jar(self) -> RunJar:
@@ -106,11 +106,11 @@ class Bulk:
         return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places, **self.options})
 
     def begin(self) -> float:
-        """Start the job without state, with a subtask for each split; return the time at which all of it runs."""
+        """Start the job without state, with a subtask for each split; return the time when all its tasks run."""
         return self._start("", SPLITS, self.shapes[0][1])
 
     def start(self, snapshot: str, *, turned: bool) -> float:
-        """Start the job from a snapshot; return the time at which all of it runs."""
+        """Start the job from a snapshot; return the time when all its tasks run."""
         self.shape ^= turned
         return self._start(snapshot, *self.shapes[self.shape])
 
@@ -124,7 +124,7 @@ class Bulk:
 
     @property
     def refers(self) -> bool:
-        """Whether the max parallelism stays, so that files stay where they are."""
+        """Whether the max parallelism stays, so that the result refers to files of the source."""
         return self.shapes[0][1] == self.shapes[1][1]
 
     def runs(self) -> bool:
@@ -134,8 +134,8 @@ class Bulk:
     def changed(self) -> int:
         """Return the number of keys that the job has written since its start, as of this call.
 
-        Flink fetches metrics when somebody asks for them, and answers with those that it fetched before
-        (`MetricFetcherImpl`). So the second answer has the values of the first question.
+        Flink answers a request for metrics with the values that it fetched before, and then fetches new ones
+        (`MetricFetcherImpl`). So the second answer has the values of the time of the first request.
         """
         self._counted()
         time.sleep(FETCH_SECONDS)
@@ -146,7 +146,7 @@ class Bulk:
         return int(sum(vertex["metrics"]["read-records"] for vertex in vertices if "Process" in vertex["name"]))
 
     def remove_older(self) -> None:
-        """Remove results and checkpoints that the job no longer needs, because it has a checkpoint of its own."""
+        """Remove older results and checkpoints, which the job no longer needs once it has a checkpoint of its own."""
         if is_s3(self.home):
             return
         for directory in (*Path(self.home, "checkpoints").iterdir(), *Path(self.home).glob("*-[0-9]*")):
@@ -169,10 +169,12 @@ class Bulk:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--rate", type=int, default=1000, help="keys that change in a second")
+    parser.add_argument("--rate", type=int, default=1000, help="keys that change per second")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--flink", nargs="+", default=["1.20.5", "2.3.0"], help="the releases of Flink")
-    parser.add_argument("--same-maximum", action="store_true", help="keep the max parallelism, and refer to files")
+    parser.add_argument(
+        "--same-maximum", action="store_true", help="keep the max parallelism, and refer to files of the source"
+    )
     parser.add_argument("--s3", action="store_true", help="keep all files in an S3 server")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -211,7 +213,7 @@ def as_uri(place: str) -> str:
 def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
     bulk.begin()
     wait_until(lambda: bulk.changed() > 1.1 * keys, "the state to be there", TIMEOUT_SECONDS)
-    restart(bulk)  # Flink itself changes the parallelism, where the job goes on with another one
+    restart(bulk)  # at the same max parallelism, Flink itself changes the parallelism
     restarts = [restart(bulk) for _ in range(times)]
     plain = median(restarts)
     yield release, gigabytes, "restart", plain, max(restarts)
@@ -260,13 +262,13 @@ def restart(bulk: Bulk, *, turned: bool = False) -> float:
 
 
 def take_back(bulk: Bulk) -> None:
-    """Let Flink itself take the job back from a cut at the same maximum, so that each begins with the same files."""
+    """Let Flink itself take the job back to its first parallelism, so that each cut-over begins with the same files."""
     if bulk.refers:
         restart(bulk, turned=True)
 
 
 class Cut(NamedTuple):
-    """A cut-over: its downtime and its parts, keys written in a second, and the seconds of the last round."""
+    """A cut-over: its downtime and the parts of it, keys written per second, and the seconds of the last round."""
 
     seconds: float
     parts: str
@@ -298,7 +300,7 @@ def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
 
 
 class Ahead(NamedTuple):
-    """A cut behind copies: its downtime and its parts."""
+    """A cut-over after files were copied ahead: its downtime and the parts of it."""
 
     seconds: float
     parts: str
@@ -334,7 +336,7 @@ def copied_ahead(bulk: Bulk, name: str) -> Ahead:
 
 @contextmanager
 def _timed_last_round(took: list[float]) -> Iterator[None]:
-    """Add the seconds of each last round to `took`, its plan included."""
+    """Add the seconds of each last round to `took`, including those of its plan."""
     real = Follower.move_last
 
     def timed(follower: Follower, planned: RoundPlan) -> None:
@@ -347,7 +349,7 @@ def _timed_last_round(took: list[float]) -> Iterator[None]:
 
 @contextmanager
 def _watched(bulk: Bulk) -> Iterator[list[float]]:
-    """Yield the keys that the job writes in a second, while it runs: a value for every few seconds."""
+    """Yield the number of keys that the running job writes per second, every few seconds."""
     rates: list[float] = []
     ended = threading.Event()
 

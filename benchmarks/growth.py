@@ -1,20 +1,20 @@
-"""Growth of time and memory with the size of the state, the number of cores, and large or numerous parts.
+"""How time and memory grow with the size of the state and of its parts, and with the number of cores.
 
     python benchmarks/growth.py [--gigabytes 0.1 1 10] [--cores 2] [--part 0.25] [--only sizes cores hot record states
                                 small] [--directory DIR]
 
 Each case has its own savepoint, which gets another max parallelism, and its own workers. A small state is moved first,
-so that compilation and the start of workers are not counted. Peak memory is what the driver and the largest worker
-report, since workers may have ended.
+so that compilation and the start of workers do not count. The driver and the largest worker report their peak memory
+themselves, since workers may have ended.
 
-    sizes       the same savepoint in several sizes: seconds a GB, also relative to the first size
-    cores       one core against all, at the middle size; processes are pinned to these cores
+    sizes       the same savepoint in several sizes: seconds per GB, also relative to the first size
+    cores       one core and all cores, at the middle size; processes are pinned to these cores
     hot         two key groups, each larger than the memory of a worker
     record      one record of 1 GiB
     states      100 states
     small       10^8 records of 20 bytes
 
-`--part` scales the last four down, for trials.
+`--part` scales the last four cases down, for trials.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ALL_CORES = os.sched_getaffinity(0)
 
 GB = 1_000_000_000
 RECORD = 30
-"""Bytes of a record beside its value (`write_savepoint`)."""
+"""Bytes of a record in addition to its value (`write_savepoint`)."""
 
 WARM = 20_000_000
-"""Bytes of the state that is moved first."""
+"""Bytes of the small state that is moved first."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
 
 
 def a_process() -> ProcessPoolExecutor:
-    """Return a pool with a new process, whose workers have the cores that it has at their start."""
+    """Return a pool of one new process; workers that it starts run on the cores that it then has."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 

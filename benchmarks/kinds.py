@@ -1,10 +1,10 @@
-"""RocksDB to canonical: MB of source per CPU-second, beside a plain copy and a bare scan of the same databases.
+"""RocksDB to canonical: MB of source per CPU second, beside a plain copy and a bare scan of the same databases.
 
     python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
 
 The first case keeps the max parallelism, so key groups stay and nothing is shuffled; the second goes from 128 to 1000.
-The scan visits all rows with RocksDB's own iterators, in one process. CPU is user and system time of all processes in
-the second of two rounds; their start is not counted.
+The scan visits all rows with RocksDB's own iterators, in one process. CPU time is user and system time of all processes
+in the second of two rounds; their start does not count.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
 
 @njit
 def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
-    """Visit every row of an iterator; return their bytes."""
+    """Visit every row of an iterator; return the number of their bytes."""
     total = 0
     while _valid(iterator):
         _key(iterator, length.ctypes.data)
@@ -105,7 +105,7 @@ def report(source: Path) -> None:
 
 
 def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
-    """Return the cost of each step and of its limits, and the peaks of memory in MB."""
+    """Return the cost of each step and of its limits, and peak memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
     with process_tasks(PROCESSES) as tasks:

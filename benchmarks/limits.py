@@ -1,11 +1,11 @@
-"""Costs of commands and steps, beside the limits of the machine and beside the peer, in one run.
+"""Costs of commands and steps, beside the limits of the machine and Flink's State Processor API, in one run.
 
     python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--readme] [--directory DIR]
 
-First come whole commands, each in a new process, against a bare Spark and the State Processor API (`whole_run`). Then
-come the steps, warm, in one Spark session: copies against plain copies (`relocate`), other maxima against a plain copy
-and opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). `--page` replaces the tables
-of the documentation (`docs/explanation/costs.md`). The machine should have nothing else to do.
+First come whole commands, each in a new process, beside a bare Spark and the State Processor API (`whole_run`). Then
+come the steps, warm, in one Spark session: copies beside plain copies (`relocate`), another max parallelism beside a
+plain copy and opaque blocks in Spark's shuffle (`rehash`), RocksDB beside a bare scan (`kinds`). `--page`
+replaces the tables of the documentation (`docs/explanation/costs.md`). The machine should be idle otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
 
 
 class Step(NamedTuple):
-    """A step that ran warm, and its speed as a part of the limit."""
+    """A step that ran warm, and its speed as a fraction of its limit's."""
 
     what: str
     megabytes: float
@@ -117,7 +117,7 @@ def databases(home: Path, size: int) -> Iterator[Step]:
 
 
 def fresh(home: Path) -> Path:
-    """Empty the folder and return it."""
+    """Remove the content of a folder, and return the folder."""
     shutil.rmtree(home)
     home.mkdir()
     return home

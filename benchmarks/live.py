@@ -1,17 +1,17 @@
-"""Rounds of `rescale follow`: what they cost by what has changed, and how long a job stands still at the end.
+"""Rounds of `rescale follow`: their costs by the share of changed keys, and the downtime of the job at the end.
 
     python benchmarks/live.py [--gigabytes 1 8] [--per-cent 0.1 1 10] [--flink 1.20.5 2.3.0]
 
 A job of real Flink keeps its state in RocksDB at parallelism 4 and max parallelism 128. Between its checkpoints it
 changes a known number of keys; `rescale follow` takes each checkpoint to parallelism 6 and max parallelism 1000. The
-first table has a line for each round: its time, starts not included, that which `rescale diff --by-file` estimates
-beside it, and beside both that of the first full run (the base); rows written ÷ rows changed, bytes written ÷ bytes
-changed, bytes and entries of the files that were read, and the rate at which they were read.
+first table has a line for each round: its time (without the start of processes), the time that
+`rescale diff --by-file` estimates, and the time of the first full run (the base); rows written ÷ rows changed, bytes
+written ÷ bytes changed, bytes and entries of the files that were read, and the rate at which they were read.
 
-The second table has the time from the end of the old job to all tasks of the new one running. The parts are the
-command that makes the last result, starts included, and Flink's restore, both seen at the end of the same job: a plain
-restart from the last checkpoint; `rescale follow --finish` after a last change of 0.1 per cent; and a native savepoint,
-`rescale run` and the restore of its result. Taking the savepoint is not counted.
+The second table has the time from the end of the old job until all tasks of the new one run. Its parts are the command
+that makes the last result, including the start of processes, and Flink's restore. Three ways are measured at the end of
+the same job: a plain restart from the last checkpoint; `rescale follow --finish` after a last change of 0.1 per cent;
+and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LAST_PER_CENT = 0.1
 VALUE_SIZE = 1000
 INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
-"""The estimates compare checkpoints after the rounds were made."""
+"""Number of checkpoints that stay, because the estimates compare them after the rounds."""
 
 TIMEOUT_SECONDS = 1800
 
@@ -102,7 +102,7 @@ def bulk(keys: int, changed: Sequence[int]) -> Job:
 
 
 def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
-    """Run the job beside a follower, which makes a round for each wave but the last."""
+    """Run the job beside a follower, which makes a round for each wave of changes but the last."""
     kinds = ["checkpoint", "gate-0"]
     for number in range(1, waves):
         kinds += ["wave", "checkpoint", f"gate-{number}"]
@@ -166,7 +166,7 @@ def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Fo
 
 
 def estimated(followed: Followed) -> Iterator[FileChanges]:
-    """Yield what `rescale diff --by-file` says of each round but the base."""
+    """Yield the output of `rescale diff --by-file` for each round but the base."""
     places = [checkpoint_directory(str(followed.checkpoint.parent), made["checkpoint"]) for made in followed.rounds]
     for earlier, later in pairwise(places):
         yield file_changes(open_snapshot(earlier), open_snapshot(later))

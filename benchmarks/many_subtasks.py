@@ -1,12 +1,11 @@
-"""Costs of thousands of subtasks: CPU by step, and the peak of memory so far.
+"""Costs of thousands of subtasks: CPU time by step, and peak memory so far.
 
     python benchmarks/many_subtasks.py [--subtasks 10000] [--new-subtasks 8000] [--max-parallelism 32768]
                                        [--new-max-parallelism M] [--processes | --s3] [--directory DIR]
 
-Key groups are small, so the costs are those of each subtask, file and key group, not of bytes. Steps run in one
-process, in a loop; with `--processes` they run in workers, whose CPU counts, too. With `--s3` the snapshot lies on
-an S3 server in another process and is only inspected and planned: CPU is that of this process, and requests are
-counted.
+Key groups are small, so subtasks, files and key groups cause the costs, not bytes. Steps run in this process; with
+`--processes` they run in workers, whose CPU time counts, too. With `--s3` the snapshot lies on an S3 server in another
+process and is only inspected and planned: CPU time is that of this process, and requests are counted.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def main() -> None:
     parser.add_argument("--subtasks", type=int, default=10_000)
     parser.add_argument("--new-subtasks", type=int, default=8_000)
     parser.add_argument("--max-parallelism", type=int, default=32_768)
-    parser.add_argument("--new-max-parallelism", type=int, help="default: it stays")
-    parser.add_argument("--elements", type=int, default=4, help="of a list state, for each subtask")
+    parser.add_argument("--new-max-parallelism", type=int, help="default: the old one")
+    parser.add_argument("--elements", type=int, default=4, help="number of elements of a list state for each subtask")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--processes", action="store_true")
     where.add_argument("--s3", action="store_true")
@@ -93,7 +92,7 @@ def main() -> None:
 
 
 class Steps:
-    """The measurements of all steps; `cpu` returns the CPU seconds so far."""
+    """Measurements of all steps; `cpu` returns the CPU seconds so far."""
 
     def __init__(self, cpu: Callable[[], float]) -> None:
         self._cpu = cpu
@@ -149,7 +148,7 @@ def run(steps: Steps, request: Request, tasks: Tasks) -> None:
 
 
 def claimed(steps: Steps, request: Request) -> Plan:
-    """Run all up to the claim; the steps that carry the plan out do not need the snapshot."""
+    """Inspect, plan and claim; return the plan alone, since later steps do not need the snapshot in memory."""
     prepared = steps.measure("plan", lambda: prepare(request))
     summary = steps.measure("document of the plan", lambda: plan_document(*prepared))
     steps.measure("text of the plan", lambda: plan_text(summary))

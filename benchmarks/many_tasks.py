@@ -1,10 +1,10 @@
-"""Costs of many tiny tasks in workers and in Spark, beside as many empty tasks of plain Spark.
+"""Costs of many tiny tasks in workers and in Spark, beside the same number of empty tasks in plain Spark.
 
     python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
 
-Our tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count what they
-did, and report progress. The ways take turns in every round, and their medians count. The first tasks, which start
-workers, do not count. CPU is that of driver, JVM and workers.
+Our tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count the bytes
+that they processed, and report progress. The variants take turns in every round, and their medians count. The first
+tasks, which start workers, do not count. CPU time is that of driver, JVM and workers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Carrying:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=20_000)
-    parser.add_argument("--carried", type=float, default=4, help="MB that go along with the work")
+    parser.add_argument("--carried", type=float, default=4, help="MB of content of the work")
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     empty: list[Cost] = []

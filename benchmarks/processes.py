@@ -1,8 +1,8 @@
 """Costs of the processes of a benchmark: this one, the JVM, the Python workers, and all other descendants.
 
-CPU is that of a control group of this process, which counts all descendants, even those that nobody waits for: Spark's
-daemon does not wait for its workers. A control group takes cgroup v2 and root. Without one, CPU is that of the whole
-machine, which must then have nothing else to do.
+CPU time is that of this process's control group, which counts all descendants, even those for which no process waits:
+Spark's daemon does not wait for its workers. A control group requires cgroup v2 and root. Without one, CPU time is that
+of the whole machine, which must then be idle otherwise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def medians(costs: Iterable[Cost]) -> Cost:
 
 
 def cost_of_command(command: Sequence[str]) -> Cost:
-    """Run a command that succeeds; return the time until its end, and the CPU until its last descendant has ended."""
+    """Run a command that must succeed; return the time to its end, and CPU time to that of its last descendant."""
     cpu, start = cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=usual_environment(), capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
@@ -54,7 +54,7 @@ def cost_of_command(command: Sequence[str]) -> Cost:
 
 
 def usual_environment() -> dict[str, str]:
-    """Return this process's environment, with which a command keeps its byte code, and Spark this machine's address."""
+    """Return this process's environment, with byte code written to disk and this machine's address for Spark."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**environment, "SPARK_LOCAL_IP": "127.0.0.1"}
 
@@ -85,7 +85,7 @@ def megabytes_in(folder: Path) -> float:
 
 
 def _group() -> Path | None:
-    """Return the control group of this process and all that it starts from now on; a child shares its parent's."""
+    """Return the control group of this process and its future descendants; a child process uses its parent's."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
     (mine,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
     for mount in mounts:
@@ -111,7 +111,7 @@ def _leave(mount: Path, group: Path) -> None:
 
 
 def _lingers() -> bool:
-    """Return whether descendants of a command still run, as a JVM does for a moment."""
+    """Return whether descendants of a command still run, as a JVM does for a moment after its end."""
     return GROUP is not None and len((GROUP / "cgroup.procs").read_text().split()) > 1
 
 

@@ -1,4 +1,4 @@
-"""Time of `rescale run` on the state of a real job, by its parts, and the estimate beside it.
+"""Time of `rescale run` on the state of a real job, by its parts, beside the estimate of `rescale plan`.
 
     python benchmarks/real_job.py [--megabytes 264] [--value-size 100 1000] [--flink 2.3.0] [--rounds 3]
                                   [--rescale .venv/bin/rescale ../other/.venv/bin/rescale] [--directory DIR]
@@ -7,20 +7,21 @@ A job of a real session cluster keeps several states a key in RocksDB: a value, 
 time to live, and a timer of each kind. Random keys change all the time, and RocksDB writes several levels. A canonical
 savepoint and then an incremental checkpoint are taken, and the job is cancelled. Flink's processes stay, and share the
 machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. Every command of
-`--rescale`, as that of another checkout, takes its turn in each round. A first round, which compiles, does not count.
+`--rescale`, such as one of another checkout, takes its turn in each round. A first round, which compiles, does not
+count.
 
 Columns, in seconds, as medians:
 
     plan       until the plan is printed: inspect, plan, and the insight into it
     report     until the report of the plan is written, if that comes before the first bytes
     start      until the first bytes are read: the process of the step, and its workers
-    read, write, validate   as the command says
-    between    between these parts
-    publish    from their end until `_metadata` lies in the target
+    read, write, validate   as the command prints them
+    between    between the parts read, write and validate
+    publish    from the end of these parts until `_metadata` lies in the target
     after      until the command exits
     all        until `_metadata` lies in the target: how long the job stands still for the command
-    CPU        of all processes of the command, which tells more than the time on a machine that is busy
-    estimate   what `rescale plan` says, and how far it is off from `all`
+    CPU        of all processes of the command, which depends less on other load of the machine
+    estimate   the estimate of `rescale plan`, and its deviation from `all`
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from rescale.flink_rest.client import SavepointFormat, StopMode
 from support.session_cluster import session_cluster, wait_until
 
 BYTES_BESIDE = 190
-"""Bytes that a key takes in a savepoint beside the bytes of its value."""
+"""Bytes of a key in a savepoint, in addition to those of its value."""
 
 LEVELS = {
     "execution.checkpointing.interval": "1d",
@@ -58,10 +59,10 @@ LEVELS = {
     "state.backend.rocksdb.compaction.level.target-file-size-base": "16mb",
     "state.backend.rocksdb.compaction.level.max-size-level-base": "32mb",
 }
-"""Options of Flink: checkpoints only when they are asked for, and so little in a level that there are several."""
+"""Options of Flink: checkpoints only by request, and levels of RocksDB so small that there are several."""
 
 STAGES = {"read": "read and check every record", "write": "write every record", "validate": "validate"}
-"""Beginnings of the lines about parts of a run; any other work is counted as writing."""
+"""Prefixes of the lines about parts of a run; all other work counts as writing."""
 
 ENDED = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
 PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all", "CPU")
@@ -69,10 +70,12 @@ PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, nargs="+", default=[264.0], help="of the canonical savepoint, about")
+    parser.add_argument(
+        "--megabytes", type=float, nargs="+", default=[264.0], help="approximate size of the canonical savepoint"
+    )
     parser.add_argument("--value-size", type=int, nargs="+", default=[100, 1000], help="bytes of the largest value")
     parser.add_argument("--flink", default="2.3.0", help="the release of Flink")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, after a first one that does not count")
     parser.add_argument("--rescale", nargs="+", default=[RESCALE], help="the commands to compare")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -91,7 +94,7 @@ def main() -> None:
 
 
 def snapshots(bulk: Bulk, keys: int) -> dict[str, str]:
-    """Run the job until its state is there; return a savepoint, and the last checkpoint of the job, which has ended."""
+    """Run the job until it has its state, and end it; return a savepoint and its last checkpoint."""
     bulk.begin()
     wait_until(lambda: bulk.changed() > 1.05 * keys, "the state to be there", TIMEOUT_SECONDS)
     savepoint = taken_savepoint(bulk, StopMode.RUN_ON, SavepointFormat.CANONICAL)

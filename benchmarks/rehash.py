@@ -1,10 +1,10 @@
-"""Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside the limits of the machine.
+"""Another max parallelism for a canonical savepoint: MB of source per CPU second, beside the limits of the machine.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
                                 [--format rocksdb] [--spark]
 
-The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU is
-user and system time of all processes in the second of two rounds; their start is not counted. Peak memory is that of
+The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU time
+is user and system time of all processes in the second of two rounds; their start does not count. Peak memory is that of
 the largest Python process, and of the JVM. With `--spark` the steps run in Spark, too, on this machine.
 """
 
@@ -41,9 +41,11 @@ def main() -> None:
     parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
     parser.add_argument("--keys", choices=("long", "string"), default="long")
     parser.add_argument("--states", type=int, default=1, help="how many states share the keys")
-    parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
-    parser.add_argument("--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="of the result")
-    parser.add_argument("--spark", action="store_true", help="have Spark do the work, instead of processes")
+    parser.add_argument("--max-parallelism", type=int, default=1000, help="the new max parallelism; the old one is 128")
+    parser.add_argument(
+        "--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="format of the result"
+    )
+    parser.add_argument("--spark", action="store_true", help="run the steps in Spark instead of processes")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -70,7 +72,7 @@ def report(source: Path, maximum: str, result: Format, *, with_spark: bool) -> N
 def measure(
     source: Path, maximum: str, result: Format, *, with_spark: bool = False
 ) -> tuple[dict[str, Cost], dict[str, float]]:
-    """Return the cost of each step and of its limits, and the peaks of memory in MB."""
+    """Return the cost of each step and of its limits, and peak memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as spark, process_tasks(PROCESSES) as processes:

@@ -1,12 +1,12 @@
-"""Relocate and validate, beside a plain copy and a plain read with a checksum of the same bytes, in one run.
+"""Relocation and its validation, beside a plain copy and a plain read with a checksum of the same bytes.
 
     python benchmarks/relocate.py [--gigabytes 1] [--directory DIR] [--s3 BUCKET]
 
-Two workers share a disk: processes for the plain ways, threads for ours, which needs no Spark on one machine. Times are
-medians of five rounds after one that does not count, so that every way has the same warm page cache.
+Two workers share a disk: processes for plain copy and read, threads for Rescale, which needs no Spark on one machine.
+Times are medians of five rounds after one that does not count, so that all have the same warm page cache.
 
 With `--s3` all files lie in a bucket of the S3 that the AWS variables name. The plain copy is then a CopyObject for
-each file, all at once.
+each file, all in parallel.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def put_all(directory: Path, place: str) -> None:
 
 
 def measure(home: str) -> tuple[dict[str, Cost], int]:
-    """Return the cost of each step and of its limits, and the number of bytes that the store copied by itself."""
+    """Return the cost of each step and of its limits, and the number of bytes that the store itself copied."""
     source, store = join(home, "source"), open_store(home)
     files = [entry for entry in store.list(source) if name(entry.uri) != "_metadata"]
     rounds: list[dict[str, Cost]] = []

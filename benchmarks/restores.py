@@ -1,12 +1,12 @@
-"""Time of Flink's restore: from our RocksDB directories, with Flink's own rescale, and without any rescale.
+"""Time of Flink's restore: from Rescale's results, with Flink's own rescaling, and at an unchanged parallelism.
 
     python benchmarks/restores.py [--gigabytes 1] [--rounds 3] [--flink 1.20.5]
 
-A native savepoint of four subtasks is restored at parallelism 4 (as it is), and at 6, 3 and 2: by Flink alone, from our
-result that keeps RocksDB, and from our canonical result; and at another max parallelism from RocksDB's files and from
+A native savepoint of four subtasks is restored at parallelism 4 (as it is), and at 6, 3 and 2: by Flink alone, from a
+result that keeps RocksDB, and from a canonical result; and at another max parallelism from RocksDB's files and from
 canonical state. Times are those of one job in Flink's log, from the first task that starts to restore until the last
-task runs. They are medians of rounds in which the ways take turns. MB fetched are those of the handles of the subtasks.
-A job is also down during `rescale run`, whose time, starts included, is in the last column.
+task runs. They are medians of rounds in which the variants take turns. MB fetched are the sizes in the handles of the
+subtasks. A job is also down during `rescale run`, whose time, including the start of processes, is in the last column.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ KEY_BYTES = 20
 MAXIMUM, OTHER_MAXIMUM = 128, 1000
 SWITCHED = re.compile(r"^(\d\d:\d\d:\d\d,\d{3}) .* switched from (DEPLOYING to INITIALIZING|INITIALIZING to RUNNING)\.")
 JVM = ("-XX:TieredStopAtLevel=4", "-Xms2g", "-Xmx2g", "-Xmn800m")
-"""Options of a long-running task manager; the JVMs of tests compile less, since they end soon."""
+"""JVM options of a long-running task manager; the JVMs of tests compile less, since they end soon."""
 
 OWN_MEMORY = {"state.backend.rocksdb.memory.managed": "false"}
-"""RocksDB's default size of memtables; in the little managed memory of tests they are flushed every megabyte."""
+"""Options for memtables of RocksDB's default size; in the small managed memory of tests they are flushed every
+megabyte."""
 
 WAYS = {
     "as it is": (4, MAXIMUM, None),
@@ -51,7 +52,7 @@ WAYS = {
     "4 → 6, 128 → 1000, RocksDB": (6, OTHER_MAXIMUM, ["--format", "keep"]),
     "4 → 6, 128 → 1000, canonical": (6, OTHER_MAXIMUM, ["--format", "canonical"]),
 }
-"""Parallelism, max parallelism, and the options of `rescale run`; None without a run."""
+"""Parallelism, max parallelism, and the options of `rescale run`, or None without a run."""
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""CPU of requests to S3: Rescale's store beside plain boto3 and, if it is installed, obstore; then of whole runs.
+"""CPU time of requests to S3, by Rescale's store, plain boto3 and, if it is installed, obstore; and of whole runs.
 
     python benchmarks/s3_requests.py [--requests 3000] [--megabytes 400] [--rounds 3] [--subtasks 1000]
                                      [--directory DIR]
 
-CPU is user and system time of this process, all threads included; the server (versitygw) is another process. The ways
-take turns in every round, and medians count; a first round does not. Whole runs have a loop in this process do all
-steps, with source and target in S3: once many small files, once large ones.
+CPU time is user and system time of all threads of this process; the server (versitygw) is another process. The
+libraries take turns in every round, and medians count; a first round does not. Whole runs do all steps in this process,
+with source and target in S3: once many small files, once large ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from support.s3 import S3Server, put_files, strict_s3_server
 
 BUCKET = "requests"
 SMALL, LARGE = 1 << 10, 4 << 20
-"""Bytes of a small and of a large read, put or part."""
+"""Bytes of a small and of a large read, put or part of an upload."""
 
 THREADS = 32
 LISTED = 1000
@@ -53,7 +53,7 @@ RESCALE, BOTO3, OBSTORE = "Rescale's store", "plain boto3", "obstore"
 
 
 class Way(Protocol):
-    """The requests that are compared; `many` runs them in threads."""
+    """The requests that are compared; `many` sends them in parallel threads."""
 
     def get(self, key: str, start: int, length: int) -> bytes: ...
 
@@ -91,7 +91,7 @@ class OfStore:
 
 
 class OfObstore:
-    """obstore with default settings; reads name the ETag, too."""
+    """obstore with default settings; reads require the ETag, too."""
 
     def __init__(self, server: S3Server) -> None:
         settings = server.environment
@@ -126,10 +126,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=3000, help="number of small reads; puts are a tenth as many")
     parser.add_argument(
-        "--megabytes", type=int, default=400, help="of large reads, and of the savepoint of large files"
+        "--megabytes", type=int, default=400, help="MB of large reads, and of the savepoint of large files"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
-    parser.add_argument("--subtasks", type=int, default=1000, help="of the savepoint of small files")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, after a first one that does not count")
+    parser.add_argument("--subtasks", type=int, default=1000, help="subtasks of the savepoint of small files")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -159,7 +159,7 @@ def main() -> None:
 
 
 def compare_requests(server: S3Server, stores: dict[str, S3Store], requests: int, megabytes: int, rounds: int) -> None:
-    """Print the CPU milliseconds of single requests, and of threads that send them side by side."""
+    """Print the CPU milliseconds per request, sent one by one and in parallel threads."""
     ways: dict[str, Way] = {name: OfStore(store) for name, store in stores.items()}
     if find_spec("obstore"):
         ways[OBSTORE] = OfObstore(server)
@@ -199,7 +199,7 @@ def in_threads(action: Callable[[int], object], numbers: Iterable[int]) -> None:
 
 
 def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism: int, rounds: int) -> None:
-    """Print the CPU seconds of a plan and of a whole run, with a rehash, for each store."""
+    """Print the CPU seconds of a plan, and of a whole run with a rehash, for each library."""
     targets = (f"{source}-result-{number}" for number in count())
 
     def planned() -> Plan:

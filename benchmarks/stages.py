@@ -1,10 +1,10 @@
-"""CPU time of a rehash, stage by stage: reading, finding records, hashing, sorting, framing, …
+"""CPU time of a rehash by stage: reading, finding records, hashing, sorting, framing, …
 
     python benchmarks/stages.py [--gigabytes 0.2] [--value-size 1000] [--format rocksdb] [--directory DIR]
 
 Steps run in this process, without Spark, so that one profile covers them all; the second of two rounds counts. The time
-of a compiled loop counts for the function that calls it, and the time of threads for the function that waits for them.
-`limits.py` shows what Spark adds to this.
+of a compiled loop counts as that of the function that calls it, and the time of threads as that of the function that
+waits for them. `limits.py` shows what Spark adds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STAGES = {
     "write": ("posix.pwrite", "posix.fsync", "/storage/"),
     "digest and compare": ("digest", "/validation/"),
 }
-"""Parts of `file:name` by which functions belong to a stage; the first stage that matches counts."""
+"""Stages, with parts of the `file:name` of their functions; the first stage that matches counts."""
 OTHER = "all else"
 
 
@@ -53,7 +53,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=0.2)
     parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
-    parser.add_argument("--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="of the result")
+    parser.add_argument(
+        "--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="format of the result"
+    )
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:

@@ -3,7 +3,7 @@
     python benchmarks/task_costs.py [--gigabytes 0.3] [--value-size 1000] [--json FILE] [--directory DIR]
 
 All tasks run in this process, one after the other, so that each is measured alone; the second of two rounds counts.
-The rates of `rescale.insight.durations` come from them.
+The rates in `rescale.insight.durations` come from these measurements.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Costs = dict[str, list[tuple[int, float]]]
 
 @dataclass
 class MeasuredTasks:
-    """A loop that records (bytes, CPU seconds) of every unit and of every partition, by step."""
+    """Runs tasks one after the other, and records (bytes, CPU seconds) of every unit and every partition by step."""
 
     loop: InProcessTasks
     costs: Costs = field(default_factory=lambda: defaultdict(list))
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=0.3)
     parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
-    parser.add_argument("--json", type=Path, help="a file to put all costs into")
+    parser.add_argument("--json", type=Path, help="file for all costs")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     costs_by_work: dict[str, Costs] = {}

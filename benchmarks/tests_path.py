@@ -1,4 +1,4 @@
-"""Puts the helpers of the tests on the path of a benchmark, and of the processes that it starts."""
+"""Put the helpers of the tests on the path of a benchmark, and of the processes that it starts."""
 
 from __future__ import annotations
 

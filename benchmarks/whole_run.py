@@ -1,12 +1,12 @@
-"""`rescale run`, from its start to the exit of its last process, beside a bare SparkContext with one Python job.
+"""Costs of `rescale run`, from its start to the exit of its last process, beside a SparkContext with one Python job.
 
     python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
                                                     [--directory DIR]
 
-The savepoints are the demo's, of some kilobytes, and one of any size: canonical, and as RocksDB's files, which the
-result refers to and the proof compares file by file. Flink's State Processor API does the same rehash. The ways take
-turns in every round, and their medians count; a first round, which compiles, does not. CPU is user and system time of
-all processes, including the JVM and the workers.
+The savepoints are the demo's, of some kilobytes, and one of any size: canonical, and in RocksDB's files, to which the
+result refers and which the proof compares file by file. Flink's State Processor API does the same rehash. The commands
+take turns in every round, and their medians count; a first round, which compiles, does not. CPU time is user and system
+time of all processes, including the JVM and the workers.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ REFERRED = "rescale run, RocksDB's files referred to"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gigabytes", type=float, default=0.3, help="of the large savepoint; 0: none")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more before them does not")
-    parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
+    parser.add_argument("--gigabytes", type=float, default=0.3, help="size of the large savepoint; 0: none")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, after a first one that does not count")
+    parser.add_argument("--max-parallelism", type=int, default=1000, help="the new max parallelism; the old one is 128")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:

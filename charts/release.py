@@ -1,14 +1,14 @@
-"""Build all published files of a version in a folder. The only network access is to package registries.
+"""Build all published files of a version in a folder. Only package registries are accessed.
 
     uv run python charts/release.py --registry ghcr.io/somebody --home https://github.com/somebody/rescale
 
 The files are a wheel and its sources, an image of each kind for all processors (an OCI archive), the chart as a package
-with the names and digests of the images, a list of everything that `uv.lock` contains (CycloneDX), and checksums of
-these files. `--push` also pushes images and chart to the registry. `--key` signs chart and checksums with GnuPG. Images
-are signed in the registry, by their digests, which are in `images.json`.
+with the names and digests of the images, a bill of materials of everything that `uv.lock` contains (CycloneDX), and
+checksums of these files. `--push` also pushes images and chart to the registry. `--key` signs chart and checksums with
+GnuPG. Images are signed in the registry, by their digests, which are in `images.json`.
 
-Images need buildah, and mmdebstrap to build the Debian below them, unless `--base` names an image. Other processors
-than this machine's need qemu-user-static.
+Building images needs buildah, and mmdebstrap for their Debian base unless `--base` names a base image. Building for
+other processors than this machine's needs qemu-user-static.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def parser() -> argparse.ArgumentParser:
         default=["amd64", "arm64"],
         help="processors of images (default: amd64,arm64); empty: no images",
     )
-    options.add_argument("--base", default="", help="base image; empty: a Debian built from its packages")
-    options.add_argument("--build-option", action="append", default=[], help="further option of `buildah build`")
+    options.add_argument("--base", default="", help="base image; empty: a Debian that is built here from its packages")
+    options.add_argument("--build-option", action="append", default=[], help="another option of `buildah build`")
     options.add_argument("--push", action="store_true", help="also push images and chart to the registry")
     options.add_argument("--key", default="", help="GnuPG key that signs chart and checksums")
     return options
@@ -89,7 +89,7 @@ def project_version() -> str:
 
 
 def bill_of_materials(file: Path) -> None:
-    """Write the list of all Python packages in the images, in their locked versions."""
+    """Write the bill of materials: all Python packages in the images, in their locked versions."""
     kinds = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
     options = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(file))
     run("uv", "export", "--format", "cyclonedx1.5", *options, cwd=PROJECT)
@@ -163,7 +163,7 @@ def chart(version: str, into: Path, digests: Digests, arguments: argparse.Namesp
 
 
 def checksums(into: Path, key: str) -> None:
-    """Write `SHA256SUMS` of all files for `sha256sum --check`, and with a key its signature."""
+    """Write `SHA256SUMS` of all files, for `sha256sum --check`; with a key, also write its signature."""
     file = into / "SHA256SUMS"
     lines = []
     for made in sorted(into.iterdir()):

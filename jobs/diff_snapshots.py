@@ -9,7 +9,7 @@ from rescale.execution.job import job_parser, run_job
 from rescale.execution.tasks.choice import step_tasks
 from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery import resolve_surgery
-from rescale.planning.request.surgery_request import surgery_of
+from rescale.planning.request.surgery_request import surgery_from_options
 from rescale.report.differences import DiffDocument
 from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.reading.opening import open_snapshot
@@ -26,7 +26,7 @@ def main() -> int:
     def body() -> DiffDocument:
         prefixes = [*map(normalise, arguments.allow_prefix)]
         moves = parse_moves(arguments.moved)
-        declared = surgery_of(values_of(arguments, "diff"))
+        declared = surgery_from_options(values_of(arguments, "diff"))
         a = open_snapshot(normalise(arguments.a), prefixes, given_up=declared.drops, moves=moves)
         b = open_snapshot(normalise(arguments.b), prefixes, moves=moves)
         surgery = resolve_surgery(a, declared)

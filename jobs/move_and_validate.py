@@ -1,4 +1,4 @@
-"""Move all state, compare it with the source and certify it: the steps of a run, with the same tasks."""
+"""Run all steps of a run in one process: move all state, compare it with the source, and certify it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rescale.runstate.step import Step
 
 
 def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
-    """Return the steps in order.
+    """Return the functions of the steps, in order.
 
-    Each leaves a result document beside the target, as it does when it runs in a process of its own.
+    Each step leaves a result document beside the target, as in a process of its own.
     """
     return {
         Step.RESHUFFLE: reshuffle_keyed_state,

@@ -1,4 +1,4 @@
-"""Move and validate one plan after another, as orders for them come, with the same tasks."""
+"""Move and validate one plan after another, in one process that waits for orders."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from rescale.text.errors import RescaleError
 
 
 class _Rounds:
-    """Runs that are carried out in this process, one after another.
+    """Carries out runs in this process, one after another.
 
-    The workers, or Spark, start for the first run and are kept for later ones; Spark has executors for the first one.
+    The workers, or Spark, start for the first run and stay for later ones. Spark gets as many executors as the first
+    run needs.
     """
 
     def __init__(self, master: str | None, ending: ExitStack) -> None:
@@ -38,7 +39,7 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, records: int) -> None:
-        """Start local workers if there are more than `LITTLE_BYTES` of records; else import their modules here."""
+        """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here."""
         if records > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records).begin()
         import_module("move_and_validate")
@@ -60,7 +61,7 @@ class _Rounds:
         return self._tasks
 
     def answer(self, order: Order) -> None:
-        """Carry out a run, and leave its result document, which has its error, too."""
+        """Carry out a run, and write its result document, which contains the error if the run fails."""
         with suppress(RescaleError):
             run_part("move_rounds", order.result, partial(self.carry_out, order))
 
@@ -68,17 +69,17 @@ class _Rounds:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     orders = parser.add_mutually_exclusive_group(required=True)
-    orders.add_argument("--orders", metavar="FD", type=int, help="file descriptor of the socket that brings orders")
+    orders.add_argument("--orders", metavar="FD", type=int, help="file descriptor of the socket of orders")
     orders.add_argument("--orders-at", metavar="URI", help="directory where a task on another machine puts orders")
     parser.add_argument(
         "--master",
         metavar="MASTER",
-        help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
+        help="local[N]: N processes on this machine; else Spark's master (default: that of spark-submit)",
     )
     parser.add_argument(
         "--records", metavar="BYTES", type=int, default=0, help="bytes of records that the first order moves, if known"
     )
-    parser.add_argument("--drawn", action="store_true", help="report progress as JSON, for a program that draws it")
+    parser.add_argument("--drawn", action="store_true", help="print progress as JSON, for a program that displays it")
     add_profiles(parser, "source", ("orders_at",))
     arguments = parser.parse_args()
     use_profiles(arguments)

@@ -1,4 +1,4 @@
-"""Copy files of a running job's checkpoint into a target that no run has claimed."""
+"""Copy files of a running job's checkpoint ahead, into a target that no run has claimed."""
 
 from __future__ import annotations
 

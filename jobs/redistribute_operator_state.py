@@ -1,4 +1,4 @@
-"""Deal operator state to the new subtasks by its distribution mode."""
+"""Redistribute operator state to the new subtasks by its distribution mode."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from rescale.execution.job import add_plan, job_parser, plan_of, proof_of, run_j
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.choice import step_tasks
 from rescale.options.command_line import add_options, values_of
-from rescale.planning.request.surgery_request import surgery_of
+from rescale.planning.request.surgery_request import surgery_from_options
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.states import refuse_unpublished
 from rescale.snapshot.moves import parse_moves
@@ -37,7 +37,10 @@ def main() -> int:
         refuse_unpublished(target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
-        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_of(values_of(arguments, "validate"))
+        prefixes, declared = (
+            [*map(normalise, arguments.allow_prefix)],
+            surgery_from_options(values_of(arguments, "validate")),
+        )
         with step_tasks(name, arguments.master) as tasks:
             return validate_published(
                 source,

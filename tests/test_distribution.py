@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import urllib.request
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from support.needs import need
+from support.needs import need, skip_in_any_case
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -22,6 +25,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv("build", "--quiet", "--out-dir", str(folder), str(ROOT))
     (built,) = folder.glob("*.whl")
     return built
+
+
+@pytest.fixture(scope="module", params=["newest", "constrained"])
+def constraints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the options of an installation with the newest releases, and of one with Airflow's constraints."""
+    if request.param == "newest":
+        return []
+    release, python = version("apache-airflow"), f"{sys.version_info.major}.{sys.version_info.minor}"
+    url = f"https://raw.githubusercontent.com/apache/airflow/constraints-{release}/constraints-{python}.txt"
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            pins = answer.read().decode()
+    except OSError as error:
+        skip_in_any_case(f"Airflow's constraints cannot be fetched: {error}")
+    file = tmp_path_factory.mktemp("constraints") / "constraints.txt"
+    file.write_text(f"{pins}\napache-airflow=={release}\n", encoding="utf-8")
+    return ["--constraints", str(file)]
 
 
 def uv(*arguments: str) -> str:
@@ -40,11 +60,11 @@ def uv(*arguments: str) -> str:
     ids=["base", "spark", "airflow", "tracing", "demo"],
 )
 def test_an_extra_brings_what_it_needs_and_no_more(
-    extra: str, module: str, missing: str, wheel: Path, tmp_path: Path
+    extra: str, module: str, missing: str, wheel: Path, constraints: list[str], tmp_path: Path
 ) -> None:
     python = str(tmp_path / "venv" / "bin" / "python")
-    uv("venv", "--quiet", str(tmp_path / "venv"))
-    uv("pip", "install", "--quiet", "--python", python, f"flink-rescale{extra} @ file://{wheel}")
+    uv("venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
+    uv("pip", "install", "--quiet", "--python", python, *constraints, f"flink-rescale{extra} @ file://{wheel}")
     shown = subprocess.run([Path(python).with_name("rescale"), "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout == f"rescale {wheel.name.split('-')[1]}\n"
     assert subprocess.run([python, "-c", f"import {module}"], check=False).returncode == 0

@@ -28,14 +28,14 @@ def commands_markdown() -> str:
 
 
 def options_markdown() -> str:
-    """Return a table of the options of a request: an example, the commands, the Param, what the option means."""
-    return table(["option", "commands", "Param", "what it means"], map(_option_row, (*OPTIONS, *FOLLOW_OPTIONS)))
+    """Return a table of the options of a request: an example, what the option means, the commands, the Param."""
+    return table(["option", "what it means", "commands", "Param"], map(_option_row, (*OPTIONS, *FOLLOW_OPTIONS)))
 
 
 def _option_row(row: Option) -> list[str]:
     commands = ", ".join(f"[`{command}`](commands.md#{command})" for command in row.commands)
     param = f"[`{row.field.name}`](params.md)" if row.field is not NO_FIELD else ""
-    return [f"`{row.example}`", commands, param, _prose(_with_default(row.help, row.default if row.choices else None))]
+    return [f"`{row.example}`", _prose(_with_default(row.help, row.default if row.choices else None)), commands, param]
 
 
 def _with_default(text: str, default: str | None) -> str:
@@ -94,7 +94,7 @@ def _marked(text: str) -> Iterator[str]:
         yield f"`{part.strip(chr(39))}`" if is_code else part.replace("*", r"\*").replace("<", "&lt;")
 
 
-def _wrapped(usage: str, width: int = 100) -> str:
+def _wrapped(usage: str, width: int = 78) -> str:
     """Return a usage on lines of at most `width` characters, broken between options."""
     lines = [""]
     for piece in re.findall(r"\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]|\S+", usage):

@@ -1,4 +1,4 @@
-"""`python -m rescale`, for where the script is not on the path."""
+"""`python -m rescale`, for environments without the script `rescale` on the path."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""A process that carries out one run after another, so that Spark, once it has started, stays for the next run.
+"""A process that carries out one run after another, so that workers or Spark stay for the next run.
 
-It has standard input as every step's process has, and takes orders over a socket: a line of JSON for each run. When the
-run's result document is there, it answers with an empty line.
+The process gets orders over a socket, a line of JSON for each run. When the run's result document exists, it answers
+with an empty line. Its standard input is the same pipe as that of every step's process (`process`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Draw = Callable[[Tick], None]
 
 
 class Order(msgspec.Struct, frozen=True):
-    """A run to carry out: the place of its plan, how deep to prove it, and the place for the result document."""
+    """A run to carry out: the URI of its plan, the depth of its proof, and the URI for its result document."""
 
     plan: str
     proof: Proof
@@ -42,9 +42,9 @@ class Order(msgspec.Struct, frozen=True):
 class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
-    `say` gets the lines of the process, without control characters. `drawn` asks it for ticks. `records` are the bytes
-    of records that the first order moves, if known: the process then starts its workers before the order comes.
-    `environment` is that of the process; None for this process' own.
+    `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
+    ticks. `records` are the bytes of records that the first order moves, if known: the process then starts its workers
+    before the order comes. `environment` is that of the process; None stands for that of this process.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LastingProcess:
     def begin(self) -> None:
         """Start the process, so that it is ready when the first order comes."""
         if self._process is None:
-            self._process, self._socket = self._started()
+            self._process, self._socket = self._start()
 
     def move(
         self,
@@ -87,12 +87,12 @@ class LastingProcess:
     ) -> None:
         """Move and validate a claimed plan, as `carry_out` does."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-            # A subdirectory, because the store writes files beside the directory of a file.
+            # A subdirectory, because the store puts temporary files beside the directory of a file.
             order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
             self.carry_out(order, say, draw, meanwhile)
 
     def end(self) -> None:
-        """End the process, and with it the run that it carries out; the next run starts it again."""
+        """End the process and the run that it carries out. The next run starts a new process."""
         if self._process is not None:
             end(self._process)
 
@@ -103,18 +103,18 @@ class LastingProcess:
         draw: Draw | None = None,
         meanwhile: Callable[[], str] | None = None,
     ) -> None:
-        """Carry out a run; meanwhile `say` gets the lines, and `draw` the ticks.
+        """Carry out a run. Meanwhile `say` gets the lines of the process, and `draw` its ticks.
 
-        `meanwhile` is called when the run has begun, and `say` gets what it returns.
+        `meanwhile` is called once the run has begun, and `say` gets the text that it returns.
 
-        Raises the error that the run ended with, or `StoreError` if the process dies before it has answered.
+        Raises the error with which the run ended, or `StoreError` if the process ends before it has answered.
         """
         self.begin()
         assert self._process is not None
         assert self._socket is not None
         self._say, self._draw = say or self._default_say, draw
         try:
-            answered = self._answered(self._socket, order, meanwhile)
+            answered = self._send_and_wait(self._socket, order, meanwhile)
         except BaseException:
             end(self._process)
             raise
@@ -129,8 +129,8 @@ class LastingProcess:
             )
         read_result(order.result)
 
-    def _answered(self, connection: socket.socket, order: Order, meanwhile: Callable[[], str] | None) -> bool:
-        """Whether the process has answered, and not ended."""
+    def _send_and_wait(self, connection: socket.socket, order: Order, meanwhile: Callable[[], str] | None) -> bool:
+        """Send an order, wait for the answer, and tell whether the process has answered, and not ended."""
         try:
             connection.sendall(msgspec.json.encode(order) + b"\n")
             if meanwhile is not None:
@@ -139,7 +139,7 @@ class LastingProcess:
         except (BrokenPipeError, ConnectionResetError):
             return False
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
         ours, theirs = socket.socketpair()
         self._ending.enter_context(ours)
@@ -148,7 +148,7 @@ class LastingProcess:
             environment = os.environ if self._environment is None else self._environment
             process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
         self._ending.enter_context(listening(process, lambda line: self._say(line), self._drawn))
-        self._ending.callback(_let_end, process, ours)
+        self._ending.callback(_end_gently, process, ours)
         return process, ours
 
     def _drawn(self, tick: Tick) -> None:
@@ -156,8 +156,8 @@ class LastingProcess:
             self._draw(tick)
 
 
-def _let_end(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
-    """Let the process stop Spark, as no more orders come; end it if that takes long."""
+def _end_gently(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
+    """Close the socket of orders, on which the process stops Spark and ends; kill it if that takes long."""
     orders.close()
     try:
         process.wait(GRACE_SECONDS)

@@ -1,7 +1,8 @@
-"""Orders for a process on another machine, as documents at a place in the store that both can reach.
+"""Orders for a process on another machine, as documents in a directory of a store that both can reach.
 
-The sender puts an order, and the process puts its result. As long as the sender lives, it puts a sign of life from time
-to time. Without one for a while, the process ends: its sender is gone, and another one would start another process.
+The sender puts an order, and the process puts the result document. As long as the sender runs, it puts a sign of life
+every half minute. After five minutes without a sign of life the process ends: its sender has ended, and a new sender
+starts a process of its own.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from rescale.text.errors import StoreError
 _POLL_SECONDS = 0.25
 _SIGN_SECONDS = 30.0
 _PATIENCE_SECONDS = 300.0
-"""Time without a sign of life after which a process ends."""
+"""Seconds without a sign of life after which the process ends."""
 
 
 class Sender:
-    """Sender of orders beside `target`, at a `place` of its own, which is removed at the end of the block."""
+    """Sender of orders. Their directory `place` is beside `target`, new, and removed at the end of the block."""
 
     def __init__(self, target: str) -> None:
         self.place = join(orders_place(target), uuid4().hex)
         self._number = 0
         self._ended = threading.Event()
-        self._signs = threading.Thread(target=self._live, daemon=True)
+        self._signs = threading.Thread(target=self._send_signs, daemon=True)
 
     def __enter__(self) -> Self:
         self._signs.start()
@@ -53,24 +54,24 @@ class Sender:
         store.delete([entry.uri for entry in store.list(self.place)])
 
     def send(self, plan: Plan, proof: Proof) -> str:
-        """Put an order to move and validate a claimed plan; return the place where its result document will be."""
+        """Put an order to move and validate a claimed plan; return the URI of its future result document."""
         self._number += 1
         result = join(self.place, f"result-{self._number}.json")
         order = Order(places_of(plan).plan, proof, result)
         open_store(self.place).put(_order(self.place, self._number), msgspec.json.encode(order))
         return result
 
-    def _live(self) -> None:
+    def _send_signs(self) -> None:
         sign = 0
         while not self._ended.is_set():
             sign += 1
-            with suppress(StoreError):  # the next one comes long before the process loses its patience
+            with suppress(StoreError):  # the next sign of life comes long before the process gives up
                 open_store(self.place).put(_sign(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 
 
 def orders_at(place: str) -> Iterator[Order]:
-    """Yield the orders that are put at a place, in turn, until the sender has given no sign of life for a while."""
+    """Yield the orders in a directory, in turn, until there is no sign of life for `_PATIENCE_SECONDS`."""
     number, sign, looked, seen = 1, b"", 0.0, time.monotonic()
     while True:
         uri, store = _order(place, number), open_store(place)

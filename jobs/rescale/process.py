@@ -1,7 +1,7 @@
-"""Start of the steps that read or move state, as processes of their own on this machine.
+"""Run steps that read or move state, each in a process of its own on this machine.
 
 A step gets the plan's URI and writes a result document; its log goes to standard error. Its standard input is a pipe
-that only its parent holds, so it ends with the parent, even after SIGKILL.
+whose other end only its parent holds. So the step ends with its parent, even after SIGKILL.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 20
 _LAST_LINES_SECONDS = 5
-"""Time to wait for the last lines of a process that has ended."""
+"""Seconds to wait for the last lines of a process that has ended."""
 
 _JVM_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
-"""Warning of every JVM that Spark starts, because Spark asks for this module (`JavaModuleOptions`)."""
+"""Warning of every JVM that Spark starts, because Spark adds this module (`JavaModuleOptions`)."""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
-"""Variable that keeps Python, and Spark's Python workers, from importing modules in the working directory. With `-m`, a
-`random.py` there would precede Python's own."""
+"""Variable that keeps Python, and Spark's Python workers, from importing modules in the working directory. Without it,
+`python -m` would import a `random.py` there instead of Python's own."""
 
 
 def run_step(
@@ -52,16 +52,17 @@ def run_step(
 ) -> ResultDocument:
     """Run a step's process to its end, and return its result document.
 
-    The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets its
-    progress. Both are called in a thread. `environment` is that of the process; None for this process's own.
+    The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets the step's
+    progress. Both are called in another thread. `environment` is that of the process; None stands for that of this
+    process.
 
     Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
-    the step's processes, its workers or Spark's among them.
+    all processes of the step, including workers and Spark.
     """
     refuse_without_spark()
     refuse_other_result(result_uri)
     store = open_store(result_uri)
-    if store.stat(result_uri) is not None:  # a policy may only allow to delete files that the run has put
+    if store.stat(result_uri) is not None:  # a policy may forbid deleting files that the run has not put
         store.delete([result_uri])
     drawn = [] if draw is None else ["--drawn"]
     main = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
@@ -85,7 +86,7 @@ def run_step(
 
 
 def refuse_without_spark() -> None:
-    """Raise `RequestError` if the part of the package that moves state is not installed."""
+    """Raise `RequestError` if the optional dependencies that move state are not installed."""
     if find_spec("pyspark") is None:
         raise RequestError(
             "moving and comparing state needs optional dependencies that are not installed",
@@ -97,7 +98,7 @@ def refuse_without_spark() -> None:
 def start(
     main: Sequence[str], environment: Mapping[str, str], *, is_heard: bool, pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start a main with its arguments in a process group of its own; with `is_heard`, its output goes to a pipe."""
+    """Start `main`, a module and its arguments, in a new process group; with `is_heard`, its output goes to a pipe."""
     return subprocess.Popen(
         [sys.executable, "-m", *main],
         stdin=subprocess.PIPE,
@@ -110,7 +111,7 @@ def start(
 
 
 class ResultDocument(NamedTuple):
-    """Result document of a step that did not fail, and the URI that it was read from."""
+    """Result document of a step that did not fail, and the URI from which it was read."""
 
     uri: str
     data: bytes
@@ -143,7 +144,7 @@ def read_result(uri: str) -> ResultDocument:
 def listening(
     process: subprocess.Popen[bytes], say: Callable[[str], None] | None, draw: Callable[[Tick], None] | None
 ) -> Iterator[None]:
-    """Pass each line of the process on while the block runs, and its last ones for a few seconds after."""
+    """Pass on each line of the process in the block, and its last lines up to a few seconds after the block."""
     if say is None or process.stdout is None:
         yield
         return

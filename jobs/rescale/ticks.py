@@ -1,6 +1,6 @@
-"""Progress of a step, sent as lines of JSON from its process to the one that draws it.
+"""Progress of a step, sent as lines of JSON from its process to the process that displays it.
 
-Each begins with a record separator (RFC 7464), which no other line does.
+Each such line begins with a record separator (RFC 7464), and no other line does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _SEPARATOR = "\x1e"
 
 @dataclass(frozen=True)
 class Tick:
-    """`done` of `total` bytes of a phase, at `rate` bytes a second and with `left` seconds to go where that is known.
+    """`done` of `total` bytes of a phase, at `rate` bytes a second, with `left` seconds to go (None: not known).
 
-    The last one of a phase says that it is `over`.
+    The last tick of a phase is `over`.
     """
 
     phase: str
@@ -28,12 +28,12 @@ class Tick:
 
 
 def line_of(tick: Tick) -> str:
-    """Return the line of a log that holds a tick, without its end."""
+    """Return the line for a tick, without a line break."""
     return _SEPARATOR + msgspec.json.encode(tick).decode()
 
 
 def tick_of(line: str) -> Tick | None:
-    """The mirror of `line_of`; None of any other line."""
+    """Return the tick in a line that `line_of` returned; None for any other line."""
     if not line.startswith(_SEPARATOR):
         return None
     try:

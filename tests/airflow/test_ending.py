@@ -29,6 +29,21 @@ from support.snapshots import directory
 REMARK = "the job was not touched"
 
 
+XComField = dict[tuple[str, str], Any]
+"""XComs of tasks, by task and key."""
+
+
+def end_of(xcoms: XComField, states: dict[str, str]) -> Any:
+    """Return the instance of the last task in a run whose other tasks have these states."""
+    return SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": {"end": "running", **states}},
+    )
+
+
 @pytest.mark.parametrize(
     ("planned", "sentence"),
     [
@@ -41,13 +56,7 @@ def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
 ) -> None:
     """The missing connection was reported by an earlier task, whose error is not repeated if there is no plan."""
     xcoms = {(PLAN, "return_value"): planned}
-    instance = SimpleNamespace(
-        dag_id="a-dag",
-        run_id="a-run",
-        task_id="end",
-        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
-        get_task_states=lambda **_: {"a-run": {"end": "running", "inspect": "failed"}},
-    )
+    instance = end_of(xcoms, {"inspect": "failed"})
     with DAG("a-dag", schedule=None) as dag:
         end_task(after_publication=[], remark=lambda _: REMARK)
     end: Any = dag.get_task("end")
@@ -69,13 +78,7 @@ LOOKED = {"before": {"name": "clicks", "job_id": "1" * 32, "taking": "stop"}}
 def test_run_with_a_failed_task_is_not_skipped_as_nothing_to_do(failed: str, sentence: str) -> None:
     """A skipped run would be green, though its job may not run."""
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
-    instance = SimpleNamespace(
-        dag_id="a-dag",
-        run_id="a-run",
-        task_id="end",
-        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
-        get_task_states=lambda **_: {"a-run": {"end": "running", "plan": "skipped", failed: "failed"}},
-    )
+    instance = end_of(xcoms, {"plan": "skipped", failed: "failed"})
     with DAG("a-dag", schedule=None) as dag:
         job_end_task([LOOK])
     end: Any = dag.get_task("end")
@@ -86,13 +89,7 @@ def test_run_with_a_failed_task_is_not_skipped_as_nothing_to_do(failed: str, sen
 def test_run_with_nothing_to_do_whose_job_went_back_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "skip_task", Mock(side_effect=AirflowSkipException))
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
-    instance = SimpleNamespace(
-        dag_id="a-dag",
-        run_id="a-run",
-        task_id="end",
-        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
-        get_task_states=lambda **_: {"a-run": {"end": "running", "plan": "skipped", "go_back": "success"}},
-    )
+    instance = end_of(xcoms, {"plan": "skipped", "go_back": "success"})
     with DAG("a-dag", schedule=None) as dag:
         job_end_task([LOOK])
     end: Any = dag.get_task("end")
@@ -103,10 +100,6 @@ def test_run_with_nothing_to_do_whose_job_went_back_is_skipped(monkeypatch: pyte
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
-
-
-XComField = dict[tuple[str, str], Any]
-"""XComs of tasks, by task and key."""
 
 
 def planned(plan: Plan) -> XComField:
@@ -120,14 +113,7 @@ def published(plan: Plan) -> XComField:
 
 def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = ()) -> Any:
     """Return the result of the last task of a run in which these tasks failed, or its error."""
-    states = {"end": "running", **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
-    instance = SimpleNamespace(
-        dag_id="a-dag",
-        run_id="a-run",
-        task_id="end",
-        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
-        get_task_states=lambda **_: {"a-run": states},
-    )
+    instance = end_of(xcoms, {**dict.fromkeys(failed, "failed"), "validate": "upstream_failed"})
     with DAG("a-dag", schedule=None) as dag:
         job_end_task([LOOK]) if has_job else end_task(after_publication=[])
     end: Any = dag.get_task("end")

@@ -153,7 +153,7 @@ def test_drivers_and_executors_accept_connections_only_from_each_other(manifests
 
 
 @pytest.mark.parametrize(("address", "port"), [("http://s3", 80), ("https://s3", 443), ("http://s3.a:5000/", 5000)])
-def test_port_of_the_store_is_open(address: str, port: int) -> None:
+def test_network_policy_opens_the_port_of_the_store(address: str, port: int) -> None:
     settings = (
         "--set",
         "networkPolicy.enabled=true",

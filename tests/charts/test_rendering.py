@@ -68,7 +68,7 @@ def test_chart_ships_four_examples() -> None:
 
 
 @pytest.mark.parametrize("values", [None, *WAYS], ids=lambda way: way.stem if way else "default")
-def test_lint_finds_nothing(values: Path | None) -> None:
+def test_helm_lint_finds_nothing(values: Path | None) -> None:
     done = helm(
         "lint", "--strict", str(CHART), "--kube-version", KUBERNETES_VERSION, *(["-f", str(values)] if values else [])
     )
@@ -86,7 +86,7 @@ def test_every_manifest_is_valid(all_manifests: dict[str, list[Manifest]], versi
             kubernetes_validate.validate(pod, version, strict=True)
 
 
-def test_rights_are_few_and_within_namespaces(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_chart_asks_for_few_rights_and_none_outside_namespaces(all_manifests: dict[str, list[Manifest]]) -> None:
     for manifests in all_manifests.values():
         assert {m["kind"] for m in manifests} <= {
             *("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Job", "Deployment", "Service", "Pod"),

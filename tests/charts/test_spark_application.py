@@ -27,7 +27,7 @@ def known(application: Manifest) -> Any:
     return json.loads(json.dumps(model.to_dict(), default=str))
 
 
-def test_operator_knows_every_field(manifests: list[Manifest]) -> None:
+def test_spark_operator_knows_every_field_of_the_application(manifests: list[Manifest]) -> None:
     application = deepcopy(manifest_of(manifests, "SparkApplication", ""))
     assert known(application) == application
     application["spec"]["driver"]["template"]["spec"]["nodeSelektor"] = {}
@@ -67,7 +67,7 @@ def test_memory_of_the_driver_adds_up_to_its_limit(manifests: list[Manifest]) ->
     assert sum(int(driver[name].removesuffix("m")) for name in ("memory", "memoryOverhead")) == 2048
 
 
-def test_executors_are_those_that_the_driver_starts(manifests: list[Manifest]) -> None:
+def test_application_describes_the_executors_that_the_driver_starts(manifests: list[Manifest]) -> None:
     executor = manifest_of(manifests, "SparkApplication", "")["spec"]["executor"]
     described = manifest_of(manifests, "ConfigMap", "-spark")["data"]
     template = yaml.safe_load(described["executor.yaml"])

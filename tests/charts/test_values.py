@@ -53,12 +53,12 @@ WINDOW = {
         (["run.source=s3://a/s"], "run.target: set it to the directory of the result"),
         (["run.target=s3://a/t"], "run.source: set it to a savepoint or checkpoint"),
         (["run.sparkOperator=true"], "run.sparkOperator: there is no run"),
-        (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory outside the source"),
-        (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory outside the source"),
-        (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory outside the source"),
-        (["driver.memory=2g"], "a heap of 2g and 384 MiB outside it exceed driver.resources.limits.memory, 2Gi"),
+        (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory that is not inside the source"),
+        (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory that is not inside the source"),
+        (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory that is not inside the source"),
+        (["driver.memory=2g"], "the heap of 2g and 384 MiB beside it exceed driver.resources.limits.memory, 2Gi"),
         (["driver.memory=700m", "driver.resources.limits.memory=1G"], "exceed driver.resources.limits.memory, 1G"),
-        ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "a heap of 1500m and 640 MiB outside it"),
+        ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "the heap of 1500m and 640 MiB beside it"),
         (["spark.authenticate=false"], "spark.encrypt: encryption needs the secret"),
         (["serviceAccounts.create=false"], "serviceAccounts.names.driver: set it"),
         (["airflow.enabled=true"], "airflow.secret: set it to the name of a Secret"),
@@ -146,7 +146,9 @@ def test_windows_that_the_dags_accept_are_accepted(change: dict[str, Any], tmp_p
         ({"spark": {"master": "yarn"}}, "spark"),  # steps are pods
     ],
 )
-def test_settings_are_those_of_the_dags(change: dict[str, Any], sentence: str | None, tmp_path: Path) -> None:
+def test_settings_are_checked_as_those_of_the_dags(
+    change: dict[str, Any], sentence: str | None, tmp_path: Path
+) -> None:
     example = yaml.safe_load((CHART.parents[1] / "dags/rescale_settings.example.yaml").read_text())
     del example["form"]["connection"]
     assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)

@@ -41,7 +41,7 @@ def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
         ({PLAN: ""}, "0 files failed"),
     ],
 )
-def test_other_failures_are_final(tmp_path: Path, files: dict[str, str], reason: str) -> None:
+def test_failures_of_other_files_are_never_repeated(tmp_path: Path, files: dict[str, str], reason: str) -> None:
     done = flaky("choose", report(tmp_path / "xml", **files), 1)
     assert (done.returncode, done.stdout) == (1, "")
     assert reason in done.stderr
@@ -56,7 +56,7 @@ def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
     assert flaky("record", late, history, "a").returncode == 0
     again = flaky("record", late, history, "b")
     assert again.returncode == 1
-    assert f"flaked twice, mend it: {ORACLE}::test_x" in again.stderr
+    assert f"flaky at two commits, fix it: {ORACLE}::test_x" in again.stderr
     for _ in range(20):
         assert flaky("record", fine, history, "b").stdout == ""
     assert flaky("record", late, history, "c").returncode == 0

@@ -13,7 +13,7 @@ from rescale.options.command_line import add_options, arguments_of_step, values_
 from rescale.options.strict_parser import StrictArgumentParser
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import parse_surgery, surgery_of
+from rescale.planning.request.surgery_request import parse_surgery, surgery_from_options
 from rescale.text.errors import RequestError
 
 
@@ -72,7 +72,7 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
     options = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
-    assert surgery_of(values_of(of_the_step.parse_args(options), "diff")) == surgery
+    assert surgery_from_options(values_of(of_the_step.parse_args(options), "diff")) == surgery
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

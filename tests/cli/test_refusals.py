@@ -292,14 +292,14 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "an SST file too many": (with_file("000099.sst"), "list different SST files", "another snapshot"),
     "an SST file was cut": (
         with_content("000020.sst", lambda data: data[:-1]),
-        "another size than",
+        "differs from the MANIFEST",
         "another snapshot",
     ),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
     "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
     "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", ""),
     "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
-    "states differ": (with_other_headers(LONG, DATE), "registered a state in different ways", "same types"),
+    "states differ": (with_other_headers(LONG, DATE), "registered the same state in different ways", "same types"),
 }
 
 

@@ -161,6 +161,16 @@ def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStore
         assert error["expected"] == f"one of the profiles {SOURCE}, {TARGET}"
 
 
+@pytest.mark.parametrize("stores", [False], indirect=True)  # moto knows every key
+def test_refused_key_is_reported_with_the_store_and_its_profile(stores: TwoStores) -> None:
+    stores.put_source("2-clicks", PLACE)
+    stores.config.write_text(stores.config.read_text().replace(stores.source.environment["AWS_ACCESS_KEY_ID"], "other"))
+    code, error, _ = rescale(stores, "plan", PLACE, "--target", RESULT, "--parallelism", "3", *PROFILES)
+    assert code == 2, error
+    assert error["found"].endswith(f"the source's store (AWS profile {SOURCE}, endpoint {stores.source.endpoint})")
+    assert error["advice"].startswith(f"check the keys of the AWS profile {SOURCE}"), error
+
+
 @pytest.mark.parametrize("target", [PLACE, f"{PLACE}/inside", f"s3://{BUCKET}/savepoints"])
 def test_target_named_like_the_source_is_refused(target: str, stores: TwoStores) -> None:
     stores.put_source("2-clicks", PLACE)

@@ -88,6 +88,12 @@ def test_every_public_name_of_the_api_is_in_the_reference(site: Path) -> None:
     assert set(rescale.airflow.__all__) <= ids
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "dags" / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_every_example_is_on_a_page(site: Path, example: Path) -> None:
+    shown = [re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")) for page in (site / "how-to").rglob("*.html")]
+    assert any(example.read_text(encoding="utf-8").strip() in unescape(text) for text in shown)
+
+
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', page.read_text(encoding="utf-8"))

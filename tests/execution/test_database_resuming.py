@@ -51,15 +51,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the scratch directory for fetched files."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
-    return folder
-
-
 @pytest.fixture(params=SHAPES)
 def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: Path) -> Case:  # noqa: ARG001
     work = tmp_path / "work"

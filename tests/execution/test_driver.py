@@ -83,7 +83,7 @@ class SimulatedTasks:
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["work"] = len(SharedFunction.of(work).packed)
+        self.sent["work"] = len(SharedFunction.pack(work).packed)
         return [self.count_received(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
 
     def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SimulatedShuffle:  # noqa: ARG002
@@ -91,7 +91,7 @@ class SimulatedTasks:
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["map task"] = len(SharedFunction.of(make_sender).packed)
+        self.sent["map task"] = len(SharedFunction.pack(make_sender).packed)
         return SimulatedShuffle(self)
 
 
@@ -109,7 +109,7 @@ class SimulatedShuffle:
         return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
-        self.tasks.sent["reduce task"] = len(SharedFunction.of(work).packed)
+        self.tasks.sent["reduce task"] = len(SharedFunction.pack(work).packed)
         return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
 
     def _written(self, work: Any) -> WrittenParts:
@@ -132,7 +132,6 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonParts:
         monkeypatch.setattr(f"{module}.begin_upload", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.files.open_store", lambda uri: store)  # noqa: ARG005
-    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.number_of_states", lambda *_: 1)
     assert canonical_writer.open_store("s3://bucket/any") is store
     return store
 

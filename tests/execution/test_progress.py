@@ -30,7 +30,7 @@ def test_time_left_is_estimated_once_bytes_are_read(clock: Clock, capsys: Captur
     outputs = []
     for second, done in ((1, 0), (6, 0), (9, 0), (10, 1000), (11, 1000), (12, 41_000), (16, 61_000), (22, 121_000)):
         clock.now = second
-        progress.at(done)
+        progress.update(done)
         outputs.append(capsys.readouterr().err)
     assert outputs == [
         "",
@@ -51,7 +51,7 @@ def test_short_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     progress = Progress("validate", 100, ByteAction.READ)
     for second in (6, 12, 18):
         clock.now = second
-        progress.at(50)
+        progress.update(50)
     assert capsys.readouterr().err == "validate: 50 bytes of 100 bytes read\n"
 
 
@@ -59,7 +59,7 @@ def test_large_step_is_estimated_after_half_a_minute(clock: Clock, capsys: Captu
     progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 46, 5):
         clock.now = second
-        progress.at((second - 9) * 10_000)
+        progress.update((second - 9) * 10_000)
     output_lines = capsys.readouterr().err.splitlines()
     assert [line for line in output_lines if "left" in line] == output_lines[-2:]
     assert output_lines[-1] == "validate: 360 kB of 10 MB read, about 16 minutes left"
@@ -70,7 +70,7 @@ def test_step_that_has_hardly_begun_has_no_estimate(clock: Clock, capsys: Captur
     progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 300, 5):
         clock.now = second
-        progress.at((second - 9) * 100)
+        progress.update((second - 9) * 100)
     assert "left" not in capsys.readouterr().err
 
 
@@ -78,7 +78,7 @@ def test_finished_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((1, 1000), (60, 900_000), (70, 1_000_000)):
         clock.now = second
-        progress.at(done)
+        progress.update(done)
     assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB read\n")
 
 
@@ -89,7 +89,7 @@ def test_drawn_progress_ends_with_a_tick_marked_as_over(
     progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((0.1, 0), (1, 0), (1.2, 50_000), (2, 100_000), (7, 600_000)):
         clock.now = second
-        progress.at(done)
+        progress.update(done)
     clock.now = 11
     progress.finish(1_000_000)
     *lines, last = capsys.readouterr().err.rstrip().split("\n")
@@ -107,7 +107,7 @@ def test_step_that_ends_at_once_has_no_ticks(clock: Clock, capsys: Captured, mon
     monkeypatch.setattr(Progress, "drawn", True)
     progress = Progress("validate", 100, ByteAction.READ)
     clock.now = 0.2
-    progress.at(50)
+    progress.update(50)
     progress.finish(100)
     assert capsys.readouterr().err == "validate: 100 bytes read in 0.2 s\n"
 

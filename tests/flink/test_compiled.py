@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rescale
-from rescale.flink.compiled import content
+from rescale.flink.compiled import loop_digest
 from rescale.flink.keyed.blocks import digest_loop, record_walk
 from rescale.flink.keyed.heap import heap_loop, heap_write_loop
 from rescale.flink.keys import machine
@@ -71,7 +71,8 @@ def test_loop_is_recompiled_if_code_or_constants_of_other_modules_change(tmp_pat
 
 def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) -> None:
     asked = (
-        "from rescale.flink import compiling; compiling.tell_once(lambda kept: print('compiling', kept)); import outer"
+        "from rescale.flink import compiling; compiling.notify_once(lambda kept: print('compiling', kept)); "
+        "import outer"
     )
     (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))
     (tmp_path / "outer.py").write_text(OUTER)
@@ -102,10 +103,11 @@ def test_machine_code_that_cannot_be_cached_or_read_is_compiled_again(tmp_path: 
     assert run(tmp_path, 2, 1) == (21, 1)
 
 
-def test_content_of_a_loop_includes_the_loops_that_it_calls() -> None:
-    assert content(digest_loop.digest_records) == content(digest_loop.digest_records)
+def test_digest_of_a_loop_covers_the_loops_that_it_calls() -> None:
+    assert loop_digest(digest_loop.digest_records) == loop_digest(digest_loop.digest_records)
     assert (
-        len({content(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)}) == 3
+        len({loop_digest(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)})
+        == 3
     )
 
 
@@ -118,11 +120,11 @@ def test_content_of_a_loop_includes_the_loops_that_it_calls() -> None:
         (heap_write_loop.put_entries, "FINE"),
     ],
 )
-def test_content_of_a_loop_includes_names_of_the_modules_that_it_uses(
+def test_digest_of_a_loop_covers_attributes_of_the_modules_that_it_names(
     loop: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = content(loop)
+    before = loop_digest(loop)
     monkeypatch.setattr(machine, name, record_walk.number if name == "walk" else 99)
-    assert content(loop) != before
+    assert loop_digest(loop) != before
     monkeypatch.undo()
-    assert content(loop) == before
+    assert loop_digest(loop) == before

@@ -73,18 +73,18 @@ def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(1, 1 << 15))
-def test_key_group_of_a_divisor_is_the_old_one_modulo_it(code: int, max_parallelism: int) -> None:
+def test_key_group_at_a_divisor_is_the_old_key_group_modulo_the_divisor(code: int, max_parallelism: int) -> None:
     assert key_group_of_hash(code, 2 * max_parallelism) % max_parallelism == key_group_of_hash(code, max_parallelism)
 
 
-def test_an_empty_range_has_no_length_and_no_name() -> None:
+def test_empty_range_has_length_0_and_prints_as_none() -> None:
     """Also the intersection of two disjoint ranges, whose end lies well before its start."""
     apart = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
     assert (len(apart), str(apart), 5 in apart) == (0, "none", False)
     assert (len(KeyGroupRange(4, 4)), str(KeyGroupRange(4, 4))) == (1, "4-4")
 
 
-def test_a_key_group_takes_two_bytes_above_128() -> None:
+def test_key_group_has_two_bytes_above_max_parallelism_128() -> None:
     assert [prefix_size(most) for most in (1, 128, 129, 32768)] == [1, 1, 2, 2]
 
 

@@ -118,7 +118,7 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
         (30, 3, "71271 213813 118785 142542 47514 95028 166299 23757 190056 0"),
     ],
 )
-def test_the_map_of_a_handle_has_all_states_and_that_of_the_repartitioner_those_of_a_mode(
+def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of_one_mode(
     states: int, every: int, order: str
 ) -> None:
     """As two such maps of Java 17 gave it, the first one sized for `states`, of which each `every`-th is split."""
@@ -135,7 +135,7 @@ def test_the_map_of_a_handle_has_all_states_and_that_of_the_repartitioner_those_
         (26, 2, "31676 158380 142542 126704 95028 190056 79190 47514 174218 15838 63352 110866 0"),
     ],
 )
-def test_the_map_of_the_repartitioner_grows_before_it_finds_a_state_there(states: int, every: int, order: str) -> None:
+def test_map_of_the_repartitioner_grows_before_it_looks_a_state_up(states: int, every: int, order: str) -> None:
     """As such maps of Java 17 gave it, for two subtasks that list the same states."""
     layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
     new = redistribute([layout, layout], 2 * len(order.split()))

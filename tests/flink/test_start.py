@@ -27,11 +27,11 @@ def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[
     assert start.command == f"flink run -s /result -p {said} <your-job.jar>"
 
 
-def test_start_command_of_a_result_that_refers_to_other_files_is_no_claim() -> None:
+def test_start_command_does_not_claim_a_result_that_refers_to_other_files() -> None:
     start = start_of("/result", [(2, 128)], [(3, 128)])._replace(refers=True)
     assert start.command == "flink run -s /result -restoreMode no_claim -p 3 <your-job.jar>"
 
 
-def test_operators_of_max_parallelism_1_are_left_out_of_the_common_parallelism() -> None:
+def test_operators_of_parallelism_1_count_only_if_all_operators_have_it() -> None:
     assert common_parallelism([(1, 1), (1, 1), (4, 128)]) == 4
     assert common_parallelism([(1, 1)]) == 1

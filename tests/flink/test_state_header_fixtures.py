@@ -26,7 +26,7 @@ every_element_stream = pytest.mark.parametrize("elements", element_streams(), id
 
 
 @every_keyed_stream
-def test_a_keyed_header_ends_at_the_first_group_and_is_written_as_it_was(keyed: Keyed) -> None:
+def test_keyed_header_ends_at_the_first_group_and_is_written_back_unchanged(keyed: Keyed) -> None:
     data = keyed.stream.header
     header = read_keyed_header(data, keyed.where)
     assert write_keyed_header(header) == data
@@ -53,7 +53,7 @@ def test_headers_with_states_registered_late_are_merged(name: str) -> None:
 
 
 @every_element_stream
-def test_an_operator_header_ends_at_the_first_element_and_is_written_as_it_was(elements: Elements) -> None:
+def test_operator_header_ends_at_the_first_element_and_is_written_back_unchanged(elements: Elements) -> None:
     data = elements.stream.header
     header = read_operator_state_header(data, elements.where)
     assert write_operator_state_header(header) == data

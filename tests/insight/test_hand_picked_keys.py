@@ -12,7 +12,7 @@ import pytest
 from rescale.flink.key_groups import key_group_of_hash, key_group_range, subtask_of_key_group
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keys.smallest_keys import virtual_keys
+from rescale.flink.keys.virtual_keys import virtual_keys
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.flink.keys.smallest_keys import virtual_keys
+from rescale.flink.keys.virtual_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
 from rescale.insight.insight import with_measured_databases
 from rescale.planning.request.operator_shapes import Shape

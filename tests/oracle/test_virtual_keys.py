@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oracle.harness import Flink
-from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
+from rescale.flink.keys.virtual_keys import HASHES, virtual_keys
 
 
 @pytest.mark.parametrize("key_type", HASHES)

@@ -7,9 +7,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.plan.pieces import Literals, Piece, joined, piece_of, split
+from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of, split
 from rescale.planning.streams.inline import INLINE_BUDGET, INLINE_LIMIT, InlineBudget
 from rescale.snapshot.locate import Extent
+from support import snapshots
+from support.pipeline import plan_rescale
 
 pieces = st.lists(
     st.builds(
@@ -28,16 +30,16 @@ def content(*pieces: Piece) -> list[tuple[int | None, int, int | None]]:
 
 
 @given(pieces)
-def test_joined_pieces_have_the_same_bytes(pieces: list[Piece]) -> None:
-    result = joined(pieces)
+def test_merged_pieces_have_the_same_bytes(pieces: list[Piece]) -> None:
+    result = merge_adjacent(pieces)
     assert content(*result) == content(*pieces)
     assert all(piece.length for piece in result)
-    assert joined(result) == result
+    assert merge_adjacent(result) == result
 
 
-def test_adjacent_pieces_are_joined_unless_ids_differ() -> None:
+def test_adjacent_pieces_are_merged_unless_their_id_tables_differ() -> None:
     parts = [Piece(1, 0, 5), Piece(1, 5, 0), Piece(1, 5, 2), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1)]
-    assert joined(parts) == (Piece(1, 0, 7), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1))
+    assert merge_adjacent(parts) == (Piece(1, 0, 7), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1))
 
 
 @given(pieces, st.data())
@@ -45,11 +47,11 @@ def test_split_pieces_have_the_same_bytes(pieces: list[Piece], data: st.DataObje
     everything = content(*pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(everything)), max_size=5)))
     bounds = [0, *cuts, len(everything)]
-    runs = split(joined(pieces), [end - start for start, end in pairwise(bounds)])
+    runs = split(merge_adjacent(pieces), [end - start for start, end in pairwise(bounds)])
     assert [content(*run) for run in runs] == [everything[start:end] for start, end in pairwise(bounds)]
 
 
-def test_a_run_may_end_before_the_pieces_do() -> None:
+def test_split_may_leave_bytes_of_the_pieces_over() -> None:
     assert list(split([Piece(1, 0, 10)], [3, 0, 2])) == [(Piece(1, 0, 3),), (), (Piece(1, 3, 2),)]
 
 
@@ -60,22 +62,27 @@ def test_equal_literals_are_kept_once() -> None:
     assert places == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
 
 
-def test_small_streams_lie_inline_until_the_budget_is_spent() -> None:
+def test_small_streams_are_inlined_until_the_budget_is_spent() -> None:
     budget = InlineBudget()
-    assert not budget.takes(INLINE_LIMIT + 1)
+    assert not budget.try_take(INLINE_LIMIT + 1)
     fitting = INLINE_BUDGET // INLINE_LIMIT
-    assert all(budget.takes(INLINE_LIMIT) for _ in range(fitting))
+    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting))
     rest = INLINE_BUDGET - fitting * INLINE_LIMIT
-    assert not budget.takes(rest + 1)
-    assert budget.takes(rest)
-    assert not budget.takes(1)
-    assert budget.takes(0)
+    assert not budget.try_take(rest + 1)
+    assert budget.try_take(rest)
+    assert not budget.try_take(1)
+    assert budget.try_take(0)
 
 
-def test_inline_budget_counts_bytes_spent_before() -> None:
-    budget = InlineBudget(spent=INLINE_BUDGET - 10)
-    assert not budget.takes(11)
-    assert budget.takes(10)
+def test_inline_budget_counts_streams_chosen_before() -> None:
+    operators = plan_rescale(snapshots.directory("2-source"), "/nowhere", ["3"]).operators
+    spent = sum(stream.size for operator in operators for stream in operator.streams if stream.inline)
+    assert spent
+    budget = InlineBudget(operators)
+    fitting, rest = divmod(INLINE_BUDGET - spent, INLINE_LIMIT)
+    assert all(budget.try_take(INLINE_LIMIT) for _ in range(fitting))
+    assert not budget.try_take(rest + 1)
+    assert budget.try_take(rest)
 
 
 def test_a_piece_is_an_extent_with_ids() -> None:

@@ -201,7 +201,7 @@ def test_advised_request_leaves_out_partly_finished_keyed_operators() -> None:
     assert "let Flink itself" not in str(caught.value.advice)
 
 
-def test_plan_warns_of_max_parallelism_1_and_of_what_flink_can_do() -> None:
+def test_plan_warns_of_max_parallelism_1_and_that_flink_can_rescale_itself() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.CANONICAL) for i in range(2))
     source = snapshot(operator("counts", keyed=streams), operator("all", 1, 1))
     (alone, native) = make_plan(source, make_request("/source", "/target", ["4"])).warnings
@@ -235,7 +235,7 @@ def test_bytes_are_counted_by_subtask_and_by_slot() -> None:
 
 
 @pytest.mark.parametrize("has_keyed_state", [False, True])
-def test_finished_subtasks_get_no_key_groups_of_another_maximum(has_keyed_state: bool) -> None:
+def test_finished_subtasks_with_keyed_state_keep_their_max_parallelism(has_keyed_state: bool) -> None:
     keyed = (own_stream(0, 2, 128, Framing.CANONICAL, HEADER),) if has_keyed_state else ()
     source, request = snapshot(operator("counts", finished=(1,), keyed=keyed)), make_request("/source", "/target")
     request = replace(request, max_parallelism={"": 64})

@@ -30,7 +30,7 @@ def test_other_bytes_or_another_version_have_another_identity(file: SourceFile, 
     assert identity(file, piece) != identity(FILE, PIECE)
 
 
-def test_the_number_of_a_file_in_a_plan_and_quotes_do_not_matter() -> None:
+def test_identity_depends_neither_on_file_numbers_nor_on_quotes_of_etags() -> None:
     assert identity(FILE, PIECE._replace(file=7)) == identity(FILE, PIECE)
     assert identity(FILE._replace(pin=Pin(100, etag="1")), PIECE) == identity(FILE, PIECE)
 

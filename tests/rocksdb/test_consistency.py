@@ -79,7 +79,7 @@ def test_sst_file_of_another_size_is_refused(stored: Stored) -> None:
 
 def test_states_that_differ_from_the_column_families_are_refused(stored: Stored) -> None:
     for states in (stored.states[1:], [*stored.states, "more"]):
-        with pytest.raises(SnapshotError, match="different states"):
+        with pytest.raises(SnapshotError, match="differ from the states"):
             checked_manifest(stored.files, read_file, states)
 
 
@@ -119,7 +119,7 @@ def test_files_in_the_default_column_family_are_refused(stored: Stored) -> None:
             *(payload.replace(number(200, 1), b"") if b"Unknown" in payload else payload for payload in payloads)
         )
 
-    with pytest.raises(SnapshotError, match="column family of no state"):
+    with pytest.raises(SnapshotError, match="belongs to no state"):
         checked_manifest(stored.files, changed("MANIFEST", of_default), stored.states)
 
 

@@ -137,7 +137,7 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     said = warm.output(refused)
     assert "S3 neither deletes nor replaces an object that is locked" in said
     assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in said
-    assert "it stays, and does no harm" in said
+    assert "the object stays, and does no harm" in said
     assert "Traceback" not in said
     assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
     assert not is_there(target)

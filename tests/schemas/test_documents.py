@@ -36,19 +36,24 @@ _PROSE = ("description", "title")
 
 
 def digest_of(schema: dict[str, Any]) -> str:
-    """Return the SHA-256 (hex) of a schema without its prose: equal schemas accept the same documents."""
-    return hashlib.sha256(msgspec.json.encode(_without_prose(schema), order="deterministic")).hexdigest()
+    """Return the SHA-256 (hex) of what a schema means: equal digests accept the same documents."""
+    return hashlib.sha256(msgspec.json.encode(_meaning(schema), order="deterministic")).hexdigest()
 
 
-def _without_prose(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without its prose; with `names`, the keys of `value` are names of fields, not keywords."""
+def _meaning(value: Any, *, names: bool = False) -> Any:
+    """Return a schema without its prose, and with required fields in alphabetical order.
+
+    With `names`, the keys of `value` are names of fields, not keywords.
+    """
     if isinstance(value, dict):
         return {
-            key: _without_prose(inner, names=not names and key in ("properties", "$defs"))
+            key: sorted(inner)
+            if key == "required" and not names
+            else _meaning(inner, names=not names and key in ("properties", "$defs"))
             for key, inner in value.items()
             if names or key not in _PROSE
         }
-    return [_without_prose(inner) for inner in value] if isinstance(value, list) else value
+    return [_meaning(inner) for inner in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
@@ -67,6 +72,11 @@ def test_digest_ignores_descriptions_but_not_fields_of_that_name() -> None:
     schema = {"description": "text", "properties": {"title": {"type": "string", "title": "text"}}}
     same = {"properties": {"title": {"type": "string"}}}
     assert digest_of(schema) == digest_of(same) != digest_of({"properties": {}})
+
+
+def test_digest_ignores_the_order_of_required_fields_but_not_of_values() -> None:
+    assert digest_of({"required": ["b", "a"]}) == digest_of({"required": ["a", "b"]}) != digest_of({"required": ["a"]})
+    assert digest_of({"prefixItems": [{"type": "string"}, {}]}) != digest_of({"prefixItems": [{}, {"type": "string"}]})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.flink.encoding.snappy import FramedDecompressor, plain_stream
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot import snapshot_files
@@ -76,11 +76,11 @@ def test_sampled_keys_are_keys_of_records(name: str, of: Operator) -> None:
     expected = set()
     for stream in of.keyed:
         assert stream.parsed is not None
-        leads = key_leads(stream.parsed)
+        offsets = key_offsets(stream.parsed)
         for extent in filter(None, stream.groups):
             data = content(snapshot, extent)
             data = FramedDecompressor().feed(data) if stream.parsed.compressed else data
-            expected |= {(g, r.key[leads[r.state] :]) for g, r in read_group(data, of.max_parallelism)}
+            expected |= {(g, r.key[offsets[r.state] :]) for g, r in read_group(data, of.max_parallelism)}
     sampled = set(keys(sample(snapshot, of)))
     assert sampled
     assert sampled <= expected
@@ -128,7 +128,7 @@ def test_broken_framing_is_refused_with_its_file(compressed: bool, tmp_path: Pat
     group = write_group(5, [Record(0, bytes(9), b""), Record(1, bytes(9), b"")], 128)
     data = plain_stream(group) if compressed else group
     of, files = operator_with(tmp_path, (VALUE, data, compressed))
-    with pytest.raises(SnapshotError, match="a state id that the header does not know") as caught:
+    with pytest.raises(SnapshotError, match="a state id that is not in the header") as caught:
         sample_keys(of, files)
     assert caught.value.path == files.versions[0][0]
     at = of.keyed[0].groups[0]

@@ -98,7 +98,7 @@ def test_unrestorable_state_affects_other_states_only_in_the_heap_format() -> No
     heap = prospects(of_flink_1(keyed(header, Framing.HEAP)), NEWEST)
     assert restored(heap) == {"sum": "unknown", "pages": "no"}
     assert heap.operators[0].states[0].reason is not None
-    assert heap.operators[0].states[0].reason.why.startswith("it is in one file with pages,")
+    assert heap.operators[0].states[0].reason.why.startswith("its file also holds pages,")
     assert restored(prospects(of_flink_1(keyed(header)), ReleaseLine(1, 18))) == {"sum": "yes", "pages": "yes"}
     assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
@@ -144,7 +144,7 @@ def hidden_by(class_name: str) -> bytes:
 @pytest.mark.parametrize(
     ("header", "restores", "said"),
     [
-        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is not one of Flink's own"),
+        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is no class of Flink"),
         (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
         (b"", "unknown", "is missing"),
     ],

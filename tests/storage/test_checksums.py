@@ -14,27 +14,27 @@ every_crc = pytest.mark.parametrize("crc", CRCS.values(), ids=list(CRCS))
 
 
 def test_crcs_give_the_check_values_of_their_specifications() -> None:
-    assert CRCS["CRC64NVME"].of(b"123456789") == 0xAE8B14860A799888
-    assert CRCS["CRC32C"].of(b"123456789") == 0xE3069283
+    assert CRCS["CRC64NVME"].compute(b"123456789") == 0xAE8B14860A799888
+    assert CRCS["CRC32C"].compute(b"123456789") == 0xE3069283
 
 
 @given(st.binary(max_size=300))
 def test_crc32c_equals_that_of_google_crc32c(data: bytes) -> None:
-    assert CRCS["CRC32C"].of(data) == google_crc32c.value(data)
+    assert CRCS["CRC32C"].compute(data) == google_crc32c.value(data)
 
 
 @every_crc
 @given(first=st.binary(max_size=200), second=st.binary(max_size=3000))
-def test_crc_of_the_whole_follows_from_those_of_its_parts_and_back(crc: Crc, first: bytes, second: bytes) -> None:
-    whole = crc.of(first + second)
-    assert crc.joined(crc.of(first), crc.of(second), len(second)) == whole
-    assert crc.rest(whole, crc.of(first), len(second)) == crc.of(second)
+def test_crcs_of_parts_and_whole_follow_from_each_other(crc: Crc, first: bytes, second: bytes) -> None:
+    whole = crc.compute(first + second)
+    assert crc.combine(crc.compute(first), crc.compute(second), len(second)) == whole
+    assert crc.of_suffix(whole, crc.compute(first), len(second)) == crc.compute(second)
 
 
 @every_crc
-def test_joined_crc_depends_on_order_and_length_of_its_parts(crc: Crc) -> None:
-    first, other = crc.of(b"one"), crc.of(b"other")
-    assert len({crc.joined(first, other, 5), crc.joined(other, first, 3), crc.joined(first, other, 3)}) == 3
+def test_combined_crc_depends_on_order_and_length_of_the_parts(crc: Crc) -> None:
+    first, other = crc.compute(b"one"), crc.compute(b"other")
+    assert len({crc.combine(first, other, 5), crc.combine(other, first, 3), crc.combine(first, other, 3)}) == 3
 
 
 CRC64 = "rosUhgp5mIg="

@@ -26,7 +26,7 @@ def span(uri: str) -> Span:
     return Span(uri, 0, pin.size, pin)
 
 
-def test_a_local_file_gets_a_second_name(tmp_path: Path) -> None:
+def test_kept_local_file_is_a_hard_link(tmp_path: Path) -> None:
     source, kept = tmp_path / "a", tmp_path / "kept" / "b"
     source.write_bytes(DATA)
     keep(str(kept), span(str(source)), str(tmp_path / "staging"))

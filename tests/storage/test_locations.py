@@ -46,7 +46,7 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
     with pytest.raises(RequestError) as refused:
         normalise(text)
     advice = refused.value.advice or ""
-    assert ("copy a whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
+    assert ("copy the whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
     assert ("name a bucket" in advice) is text.startswith("s3:")
 
 

@@ -35,7 +35,7 @@ def test_reads_that_succeed_are_not_repeated() -> None:
     assert len(calls) == 1
 
 
-def test_an_error_that_may_pass_is_not_looked_into() -> None:
+def test_transient_error_of_the_first_read_is_raised_at_once() -> None:
     work, calls = outcomes(BUSY)
     with pytest.raises(StoreError, match="the store is busy"):
         read_again_on_failure(work)
@@ -56,7 +56,7 @@ def test_an_error_of_both_reads_is_raised(error: RescaleError) -> None:
     ("first", "side", "named"),
     [(DAMAGED, None, "source"), (IntegrityError("sums differ"), None, "result"), (DAMAGED, "plan", "plan")],
 )
-def test_reads_that_differ_are_worth_another_try(
+def test_two_reads_that_differ_are_a_store_error(
     first: RescaleError, side: str | None, named: str, second: RescaleError | int
 ) -> None:
     work, _ = outcomes(first, second)
@@ -67,13 +67,13 @@ def test_reads_that_differ_are_worth_another_try(
     assert caught.value.found == f"in the first read: {first.what}; in the second read, something else"
 
 
-def test_a_second_read_that_fails_in_passing_tells_nothing() -> None:
+def test_transient_error_of_the_second_read_is_raised() -> None:
     work, _ = outcomes(DAMAGED, BUSY)
     with pytest.raises(StoreError, match="the store is busy"):
         read_again_on_failure(work)
 
 
-def test_refusals_of_different_files_for_one_reason_are_the_same() -> None:
+def test_refusals_of_different_files_for_one_reason_count_as_the_same_error() -> None:
     work, _ = outcomes(
         RequestError("access denied", path="/1", found="403"), RequestError("access denied", found="403")
     )

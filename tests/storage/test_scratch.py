@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import pytest
 
-from rescale.storage.scratch import MARKER, ScratchKind, remove_left, scratch_directory, scratch_folder
+from rescale.storage.scratch import MARKER, ScratchKind, remove_abandoned, scratch_directory, scratch_folder
 from rescale.text.errors import RequestError
 from support.disks import bound
 from support.trees import tree
@@ -152,15 +152,15 @@ def _with_a_linked_marker(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
-def test_scratch_folder_whose_marker_does_not_fit_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_scratch_folder_without_a_marker_of_its_own_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
     (place := tmp_path / "place").mkdir()
     kept = change(left_by_killed_process(place))
     before = tree(kept)
-    remove_left(place)
+    remove_abandoned(place)
     assert tree(kept) == before
 
 
-def test_linked_and_mounted_files_in_a_left_scratch_folder_are_kept(tmp_path: Path) -> None:
+def test_linked_and_mounted_files_in_an_abandoned_scratch_folder_are_kept(tmp_path: Path) -> None:
     for name in ("others", "place"):
         (tmp_path / name).mkdir()
     (tmp_path / "others" / "file").write_text("mine")
@@ -169,10 +169,10 @@ def test_linked_and_mounted_files_in_a_left_scratch_folder_are_kept(tmp_path: Pa
     (path / "deep" / "mounted").mkdir(parents=True)
     before = tree(tmp_path / "others")
     with bound(tmp_path / "others", path / "deep" / "mounted"):
-        remove_left(tmp_path / "place")
+        remove_abandoned(tmp_path / "place")
         assert tree(tmp_path / "others") == before
         assert path.is_dir()
-    remove_left(tmp_path / "place")
+    remove_abandoned(tmp_path / "place")
     assert tree(tmp_path / "others") == before
     assert not path.exists()
 

@@ -13,10 +13,10 @@ from rescale.storage.sides import (
     TARGETS,
     StoreSide,
     aws_variables,
+    configure_side,
     declare_targets,
     environment,
     is_one_store,
-    set_own,
     side_of,
     variables_of,
 )
@@ -37,7 +37,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
 
 
-def test_what_lies_in_or_beside_a_declared_target_is_on_the_targets_side() -> None:
+def test_locations_in_or_beside_a_declared_target_are_on_its_side() -> None:
     assert side_of("s3://b/anything") is StoreSide.TARGET, "without a declaration, there is one side"
     declare_targets(["s3://b/new", "s3://b/old.rescale/rounds/round-1", "s3://c/x.rescale/plan-1.json"])
     target = ["s3://b/new", "s3://b/new/f", "s3://b/new.rescale/claim", "s3://b/old/f", "s3://b/old.rescale/pins/p"]
@@ -53,12 +53,12 @@ def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     declare_targets(["s3://b/new"])
     pair = ("s3://b/new/f", "s3://b/old/f")
     assert is_one_store(*pair)
-    set_own(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
+    configure_side(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
     assert not is_one_store(*pair)
     assert is_one_store("s3://b/old/f", "s3://c/f")
     assert is_one_store("/a", "/b")
     assert not is_one_store("/a", "s3://b/old/f")
-    set_own(StoreSide.TARGET, {"AWS_PROFILE": "p"})
+    configure_side(StoreSide.TARGET, {"AWS_PROFILE": "p"})
     assert is_one_store(*pair)
 
 
@@ -73,7 +73,7 @@ def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     ],
     ids=["nothing", "profile", "keys", "region", "no bundle"],
 )
-def test_side_with_variables_of_its_own_takes_access_from_one_place(
+def test_side_takes_only_shared_variables_that_go_with_its_own(
     own: dict[str, str], expected: dict[str, str | None]
 ) -> None:
     shared = {"HOME": "/home", "AWS_CONFIG_FILE": "/config"} | (
@@ -92,7 +92,7 @@ def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(t
     )
     os.environ.update({**_BASE, "AWS_CONFIG_FILE": str(tmp_path / "config")})
     os.environ.pop("AWS_CA_BUNDLE")
-    set_own(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
+    configure_side(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
     before = dict(os.environ)
     source, target = own_client(StoreSide.SOURCE), own_client(StoreSide.TARGET)
     assert (source.meta.endpoint_url, source.meta.region_name) == ("http://store.example", "eu-west-1")

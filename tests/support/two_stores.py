@@ -57,9 +57,10 @@ class TwoStores:
         return uri
 
     def declare_target(self, uri: str) -> None:
-        """Let moto's policy allow writes of which no plan names the target."""
+        """Let moto's policy allow writes, in the target and beside it, of which no plan names the target."""
         if self.target.refusals is not None:
-            self.target.declare(uri)
+            for place in (uri, f"{uri}.rescale"):
+                self.target.declare(place)
 
     def at_target(self) -> Store:
         return S3Store(self.target.client())

@@ -78,12 +78,12 @@ def test_unpaired_surrogate_in_an_error_is_escaped() -> None:
     assert str(error).splitlines()[1:] == ["  operator: a\\ud800", "  found: \\ude6c"]
 
 
-def test_each_kind_has_its_exit_code() -> None:
+def test_each_class_of_errors_has_its_exit_code() -> None:
     assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
     assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]
 
 
-def test_error_of_an_unknown_kind_is_read_as_the_base_class() -> None:
+def test_error_of_an_unknown_class_is_read_as_the_base_class() -> None:
     error = RescaleError.of_document(
         msgspec.convert({"error": "NewError", "what": "new", "exit_code": 9, "more": 1}, ErrorDocument)
     )

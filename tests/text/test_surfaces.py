@@ -53,10 +53,10 @@ def texts() -> Iterator[tuple[str, str]]:
         )
 
 
-def test_no_sentence_of_both_surfaces_is_worded_for_a_shell() -> None:
+def test_sentences_for_forms_and_shells_name_no_options_of_a_shell() -> None:
     assert [(place, text) for place, text in texts() if " " in text and is_of_a_shell(text)] == []
 
 
-def test_fields_of_the_form_name_nothing_of_a_shell() -> None:
+def test_help_of_form_fields_names_no_options_of_a_shell() -> None:
     helps = [row.field.help for row in OPTIONS]
     assert [text for text in helps if is_of_a_shell(text)] == []

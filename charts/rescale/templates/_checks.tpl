@@ -1,5 +1,5 @@
-{{/* Checks of values that depend on each other, which the schema cannot express. A file that is always rendered includes
-them once. */}}
+{{/* Checks of values that depend on each other, which the schema cannot express. serviceaccounts.yaml, which is always
+rendered, includes them. */}}
 {{- define "rescale.checks" -}}
 {{- $run := .Values.run }}
 {{- if and $run.source (not $run.target) }}{{ fail "run.target: set it to the directory of the result; run.source is set" }}{{ end }}
@@ -8,7 +8,7 @@ them once. */}}
 {{- $source := include "rescale.place" $run.source }}
 {{- $target := include "rescale.place" $run.target }}
 {{- if or (hasPrefix $source $target) (hasPrefix $target $source) }}
-{{- fail "run.target: the result needs a directory outside the source, neither inside it nor around it" }}
+{{- fail "run.target: name a directory that is not inside the source and does not contain it" }}
 {{- end }}
 {{- end }}
 {{- if and $run.sparkOperator (not $run.source) }}
@@ -19,10 +19,10 @@ them once. */}}
 {{- $heap := include "rescale.mib" (printf "%si" (upper .Values.driver.memory)) | float64 }}
 {{- with (.Values.driver.resources.limits | default dict).memory }}
 {{- if gt (addf $heap $beside) (include "rescale.mib" . | float64) }}
-{{- fail (printf "driver.memory: a heap of %s and %d MiB outside it exceed driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
+{{- fail (printf "driver.memory: the heap of %s and %d MiB beside it exceed driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
 {{- end }}
 {{- else }}
-{{- if $run.sparkOperator }}{{ fail "driver.resources.limits.memory: set it; a SparkApplication needs it" }}{{ end }}
+{{- if $run.sparkOperator }}{{ fail "driver.resources.limits.memory: set it; a SparkApplication requires it" }}{{ end }}
 {{- end }}
 
 {{- if not (include "rescale.withAirflow" .) }}

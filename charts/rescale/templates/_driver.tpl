@@ -1,7 +1,7 @@
 {{/*
 Spec of a driver's pod. Arguments: `root`; `args` of the container (absent if the creator of the pod adds them); `awaits`,
-whether the pod fails with an error if there is no Secret, instead of waiting for ever; and `application`, whether Spark's
-operator starts it, which needs the container's name.
+whether the pod fails after three minutes without the Secret, instead of waiting for ever; and `application`, whether
+Spark's operator starts the pod, which requires a certain name of the container.
 */}}
 {{- define "rescale.driver.spec" -}}
 {{- $driver := .root.Values.driver -}}
@@ -70,7 +70,8 @@ volumes:
   {{- include "rescale.more" $driver.volumes | nindent 2 }}
 {{- end }}
 
-{{/* Waits three minutes for the Secret, which may be created after the chart. A pod that refers to it waits for ever. */}}
+{{/* Init container that waits three minutes for the Secret, which may be created after the chart's resources. Without it,
+a pod that refers to a missing Secret waits for ever. */}}
 {{- define "rescale.driver.secret" -}}
 - name: secret
   image: {{ include "rescale.image.spark" . | quote }}
@@ -94,7 +95,7 @@ volumes:
     - {name: s3, mountPath: /etc/rescale/s3, readOnly: true}
 {{- end }}
 
-{{/* The cluster for the estimate of a plan: the largest number of executors, and the limits of the pods. */}}
+{{/* Description of the cluster for the estimate of a plan: the largest number of executors, and the pods' limits. */}}
 {{- define "rescale.cluster.env" -}}
 - name: RESCALE_CLUSTER
   value: >-

@@ -52,7 +52,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if or .Values.airflow.enabled .Values.existingAirflow.serviceAccounts }}yes{{ end }}
 {{- end }}
 
-{{/* The namespaces in which an Airflow runs, as JSON; its pods can only mount ConfigMaps of these. */}}
+{{/* Namespaces in which an Airflow runs, as JSON. Each gets a ConfigMap, since pods cannot mount those of others. */}}
 {{- define "rescale.airflow.namespaces" -}}
 {{- $namespaces := list }}
 {{- if .Values.airflow.enabled }}{{ $namespaces = append $namespaces .Release.Namespace }}{{ end }}

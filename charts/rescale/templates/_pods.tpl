@@ -1,6 +1,7 @@
 {{/* Parts that all pods share. */}}
 
-{{/* Labels and annotations of a pod. Arguments: `root`, `component`, and `of`, a section of the values with more of them. */}}
+{{/* Labels and annotations of a pod. Arguments: `root`, `component`, and `of`, a section of the values with more labels and
+annotations. */}}
 {{- define "rescale.pod.metadata" -}}
 {{- $ours := include "rescale.selector" .root | fromYaml }}
 {{- $_ := set $ours "app.kubernetes.io/component" .component }}
@@ -27,14 +28,14 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The items of a list in the values, which follow those of the chart. */}}
+{{/* Items of a list in the values, to be appended to the chart's own items. */}}
 {{- define "rescale.more" -}}
 {{- with . }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{/* A plain value: Helm itself writes a large number as 1.048576e+08. */}}
+{{/* A value as users write it: Helm itself would print a large number as 1.048576e+08. */}}
 {{- define "rescale.plain" -}}
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
@@ -163,7 +164,7 @@ imagePullSecrets:
   {{- end }}
 {{- end }}
 
-{{/* Resource requests of a container: `requests`, and disk space of the node, as YAML. Arguments: `root`, `requests`. */}}
+{{/* Resource requests of a container: `requests`, and the disk space that it takes of its node, as YAML. Arguments: `root`, `requests`. */}}
 {{- define "rescale.scratch.requests" -}}
 {{- $disk := dict }}
 {{- if not .root.Values.scratch.storageClass }}{{ $disk = dict "ephemeral-storage" .root.Values.scratch.size }}{{ end }}

@@ -9,7 +9,7 @@
 {{- concat $words $run.options | toJson }}
 {{- end }}
 
-{{/* Metadata and spec of the pod of a Job. The checksum makes a run with another configuration another run. */}}
+{{/* Metadata and spec of the pod of a Job. By the checksum, a changed configuration gives a new run. */}}
 {{- define "rescale.run.pod" -}}
 {{- $of := deepCopy .Values.driver }}
 {{- $_ := set $of "annotations" (merge (dict "checksum/config" (include "rescale.run.checksum" .)) $of.annotations) }}
@@ -22,7 +22,8 @@ spec: {{- include "rescale.driver.spec" (dict "root" . "args" $args "awaits" tru
 {{ print (include "rescale.spark.conf" .) (include "rescale.executor.pod" .) | sha256sum }}
 {{- end }}
 
-{{/* Name of the run, with a hash of its pod: neither kind can be changed, so a changed run replaces the old one. */}}
+{{/* Name of the run, with a hash of its pod: Jobs and SparkApplications cannot be changed, so a changed run gets another
+name and replaces the old one. */}}
 {{- define "rescale.run.name" -}}
 {{- include "rescale.name" . }}-run-{{ include "rescale.run.pod" . | sha256sum | trunc 8 }}
 {{- end }}

@@ -9,7 +9,7 @@ spark.driver.port 7078
 spark.blockManager.port 7079
 spark.driver.memory {{ .Values.driver.memory }}
 {{- if .Values.metrics.enabled }}
-# The Prometheus servlet is part of the UI, in which nobody may end jobs.
+# The Prometheus servlet is part of the UI; users of the UI cannot end jobs.
 spark.ui.enabled true
 spark.ui.port 4040
 spark.ui.killEnabled false
@@ -36,7 +36,7 @@ spark.kubernetes.container.image.pullPolicy {{ .Values.image.pullPolicy }}
 spark.kubernetes.authenticate.executor.serviceAccountName {{ include "rescale.account" (dict "root" . "account" "executor") }}
 spark.kubernetes.executor.podTemplateFile /etc/rescale/spark/executor.yaml
 spark.kubernetes.executor.podTemplateContainerName executor
-# The driver creates none of these, so it needs no right to delete them.
+# The driver creates no ConfigMaps, services or volume claims, so it needs no right to delete them.
 spark.kubernetes.executor.disableConfigMap true
 spark.kubernetes.driver.service.deleteOnTermination false
 spark.kubernetes.driver.ownPersistentVolumeClaim false

@@ -41,16 +41,16 @@ _QUESTION = "asked"
 digest of the `plan`."""
 
 _MIN_TIMEOUT = timedelta(seconds=1)
-"""Shortest time to wait for an answer; Airflow takes a timeout of zero for none at all."""
+"""Shortest time to wait for an answer; for Airflow, a timeout of zero means no timeout."""
 
 
 class PlanApproval(ApprovalOperator):
     """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
 
-    `values` are those of the form; None for the form of the run. `closes` is the XCom field with an instant in ISO
-    format at which the plan counts as rejected, even if the minutes of the form are not over. Airflow wakes the task
-    only once, with the default as the answer. To send a reminder, the task lets itself be woken before the deadline,
-    and parks itself a second time.
+    `values` are values of the form; None stands for those that the run was started with. `closes` is the XCom field
+    with an instant in ISO format at which the plan counts as rejected, even if the minutes of the form are not over.
+    Airflow wakes the task only once, with the default as the answer. To send a reminder, the task lets itself be woken
+    before the deadline, and parks itself a second time.
     """
 
     template_fields = ("values",)
@@ -173,7 +173,7 @@ class PlanApproval(ApprovalOperator):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
             self.body = _question(places_of(load_plan(planned["plan"])), report, until)
-        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls them after it has asked
+        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls these after it has asked
         context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
         super().execute(context)
 
@@ -194,7 +194,7 @@ class PlanApproval(ApprovalOperator):
 
 
 class SafeNotifier(BaseNotifier):
-    """Notifier that logs a warning where another one raises: the question stays even if nobody was notified."""
+    """Notifier that logs an error of another notifier as a warning: the question stays even if nobody was notified."""
 
     def __init__(self, notifier: BaseNotifier) -> None:
         super().__init__()

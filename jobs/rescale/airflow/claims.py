@@ -51,7 +51,7 @@ def refuse_pending_approval(plan: Plan, ti: Any) -> None:
 def live_run(target: str, ti: Any) -> Claim | None:
     """Return the claim on the target with the name of a live run that works under it; None if there is no such run.
 
-    Several runs may work under one claim. The run of `ti` does not count.
+    Several runs may work under one claim. The run of `ti` itself is ignored.
     """
     claim = claim_on(target)
     if claim is None:

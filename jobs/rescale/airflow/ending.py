@@ -1,11 +1,11 @@
 """The last task of every run, which alone decides the state of the run.
 
-Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. A run that was cancelled,
-rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it runs after everything
-else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it even if the run is
-marked as failed. The task looks at the target. It succeeds if the result is published, and is skipped if there was
-nothing to do. Otherwise it fails with an error that says what is missing and names the failed tasks. Before that, it
-deletes pods that tasks of the run left behind.
+Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By that alone, a run that
+was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it runs
+after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it even if
+the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is skipped if
+there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed tasks. Before
+that, it deletes pods that tasks of the run left behind.
 
 In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
@@ -159,7 +159,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
 
 
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
-    """Raise an error unless the result exists, or this run has started a job from it, which may have deleted it.
+    """Raise an error unless the result exists, or this run has started a job from the result: the job may delete it.
 
     `has_summary`: the task `publish` finished in this run, whatever is left of the result.
     """

@@ -23,8 +23,8 @@ from rescale.text.units import counted
 def check_environment(params: Mapping[str, Any]) -> Summary:
     """Log what `rescale doctor` finds out about the target, and return the number of its checks by their outcome.
 
-    The worker is checked, too, if the steps of a run would be its processes; if they would be pods, its rights to start
-    them are. Raises `RequestError` if a run would fail.
+    If the steps of a run would be processes of the worker, the worker is checked, too; if they would be pods, its
+    rights to start pods are checked. Raises `RequestError` if a run would fail.
     """
     drivers = DRIVER_POD in os.environ
     machine = not drivers and not platform_spark().is_cluster

@@ -100,7 +100,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
     page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.document()))
-    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
+    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
     planned = as_output(plan_summary(plan, shown, published=is_published(plan)))
     summary = {name: value for name, value in planned.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}

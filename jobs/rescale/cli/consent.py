@@ -1,4 +1,4 @@
-"""Confirmation of what a run loses or may break: the user sees it, and has to agree."""
+"""Confirmation of a run that loses or may break something: the user sees what, and has to agree."""
 
 from __future__ import annotations
 

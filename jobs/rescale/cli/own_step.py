@@ -14,7 +14,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import ResultDocument, run_step
 from rescale.runstate.step import Step
-from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
+from rescale.storage.scratch import ScratchKind, remove_all_abandoned, scratch_folder, temporary_directory
 
 
 def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDocument:
@@ -22,7 +22,7 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
 
     On a terminal, draw the progress of the step.
     """
-    remove_all_left()
+    remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
         # A subdirectory, because the store writes files beside the directory of a file.
         result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
@@ -61,7 +61,7 @@ def own_rounds(master: str, records: int | None = None) -> Iterator[CarryOut]:
             with Drawing() as drawing:
                 process.move(plan, proof, drawing.say, drawing.draw, meanwhile)
 
-        remove_all_left()
+        remove_all_abandoned()
         yield carry_out
 
 

@@ -8,6 +8,7 @@ from rescale.cli.arguments import request_of
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
+from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request
 from rescale.report.documents import Preparation
@@ -35,17 +36,23 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _prepare(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, those of the newest one."""
+    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, copy those of the newest one."""
+    plan = _plan(request)
     for attempt in range(1, _ATTEMPTS + 1):
-        with waiting(f"reading {request.source}"):
-            plan = prepare(request, ahead=True).plan
         begin_preparing(plan)
         try:
             result = run_own_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
         except SnapshotError as error:
-            if attempt == _ATTEMPTS or prepare(request, ahead=True).plan.source == plan.source:
+            newest = _plan(request)
+            if attempt == _ATTEMPTS or newest.source == plan.source:
                 raise
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
+            plan = newest
         else:
             return preparation(plan, result.read(PreparedFiles))
     raise AssertionError
+
+
+def _plan(request: Request) -> Plan:
+    with waiting(f"reading {request.source}"):
+        return prepare(request, ahead=True).plan

@@ -16,7 +16,7 @@ def main() -> int:
         from rescale.cli.main import main as answer
 
         return answer()
-    except KeyboardInterrupt as how:  # before there is an `Output`, or after it
+    except KeyboardInterrupt as how:  # outside of the lifetime of an `Output`
         print("interrupted", file=sys.stderr)
         return exit_code_of(how)
 

@@ -119,7 +119,7 @@ def _path(entries: Sequence[Path]) -> str:
 
 
 def _run(command: Sequence[str], what: str) -> str:
-    """Return the output of a program; if it fails, `RescaleError` with the end of its standard error."""
+    """Return the output of a program. Raises `RescaleError` with the end of its standard error if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RescaleError(f"{what} failed", found="\n".join(done.stderr.splitlines()[-10:]))

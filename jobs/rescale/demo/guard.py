@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 
 from rescale.demo.processes import end_demo
-from rescale.storage.scratch import remove_if_left
+from rescale.storage.scratch import remove_if_abandoned
 
 
 def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
     end_demo(mark)
-    remove_if_left(Path(folder))  # a demo that ends normally removes it itself
+    remove_if_abandoned(Path(folder))  # a demo that ends normally removes it itself
 
 
 if __name__ == "__main__":

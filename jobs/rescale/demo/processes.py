@@ -127,8 +127,8 @@ def ask_to_end(processes: Iterable[Process]) -> None:
         process.terminate()
 
 
-def completed(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
-    """Run a process to its end; if it fails, `RescaleError` with the end of its log."""
+def run_to_end(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
+    """Run a process to its end. Raises `RescaleError` with the end of its log if it fails."""
     with running(command, environment, log) as process:
         if process.wait():
             raise failure(f"{what} failed", log)

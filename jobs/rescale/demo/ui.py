@@ -41,7 +41,7 @@ def demo_ui(say: Callable[[str], None]) -> None:
 
 
 def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
-    """Watch the components; `RescaleError` as soon as one of them ends."""
+    """Watch the components. Raises `RescaleError` as soon as one of them ends."""
     while True:
         for name, process in processes.items():
             if process.poll() is not None:

@@ -33,7 +33,7 @@ _SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headl
 
 
 def check_java(checks: CheckList) -> None:
-    """Ask the Java that Spark would start for its version; only runs on a cluster need it, so there are no errors."""
+    """Check the version of Spark's Java; this gives no errors, since only runs on a cluster need Java."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     subject, tried = "Java", f"{program} -version" + (" (of JAVA_HOME)" if home else "")

@@ -18,7 +18,7 @@ def check_source(checks: CheckList, source: str) -> int | None:
     """List the source and read its metadata; return the bytes of its state, None if they are not known."""
     subject, source = "source", source.removesuffix("/_metadata")
     if not is_s3(source) and Path(source).exists():
-        owned.protect([source])  # nothing in this process writes there from now on
+        owned.protect([source])  # from now on, nothing in this process may write to the source
     with checks.failing(subject, f"list {source}", "inspect and plan look for the files of a snapshot by listing"):
         files = open_store(source).list(source)
         size = sum(entry.size for entry in files)

@@ -65,7 +65,7 @@ class _Probes:
         self._is_put = False
 
     def check(self) -> None:
-        """Try all operations, and remove the probes whatever happens."""
+        """Try all operations; remove the probes in any case."""
         try:
             steps = (
                 self._check_list,

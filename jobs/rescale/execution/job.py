@@ -118,7 +118,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 
 
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
-    """Run `body`, one of several steps in a job, and write its own result document; raise its error again."""
+    """Run `body`, one of several steps of a job, and write the step's own result document. Raises `body`'s error."""
     store = open_store(result_uri)
     if store.stat(result_uri) is not None:
         store.delete([result_uri])

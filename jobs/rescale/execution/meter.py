@@ -145,7 +145,7 @@ METER = Meter()
 
 
 def _peak_of_memory() -> int:
-    """Return this process's peak memory since it was last reset, in bytes."""
+    """Return this process's peak memory, in bytes, since the peak was last reset."""
     with suppress(OSError):
         if match := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
             return int(match[1]) * 1024

@@ -1,4 +1,4 @@
-"""Progress on standard error: a line every few seconds, or `Tick`s for a program that draws it."""
+"""Progress on standard error: a line every few seconds, or `Tick`s for a program that displays it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Progress:
         self._done = -1
         self._first: tuple[float, int] | None = None
 
-    def at(self, done: int) -> None:
-        """Report the bytes done, unless a report was made moments ago or nothing has changed."""
+    def update(self, done: int) -> None:
+        """Report the bytes done, unless the last report was moments ago or nothing has changed."""
         now = time.monotonic()
         if done and self._first is None:
             self._first = now, done
@@ -86,7 +86,7 @@ class Progress:
         return (self.total - done) / rate if rate is not None and done < self.total else None
 
     def _rate(self, now: float, done: int) -> float | None:
-        """Return bytes a second since the first bytes, before which tasks start and loops compile; None if unknown.
+        """Return bytes per second since the first bytes, before which tasks start and loops compile; None if unknown.
 
         Loops may also be compiled later, so an estimate needs a tenth of the bytes, or some time; and none is made
         before a hundredth of the bytes is done.

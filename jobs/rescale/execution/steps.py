@@ -253,7 +253,7 @@ def open_pinned(plan: Plan) -> Snapshot:
         )
     planned = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if pin.is_of(planned.get(uri)):
+        if pin.matches(planned.get(uri)):
             continue
         if uri in source.missing:
             raise SnapshotError(

@@ -5,20 +5,25 @@ from rescale.text.advice import Advice, mention
 ANOTHER = "take another snapshot"
 SAVEPOINT = (
     "take a canonical savepoint (flink savepoint --type canonical; a job with asynchronous state must first be started "
-    "without it)"
+    "without asynchronous state)"
 )
-"""Flink takes no canonical savepoints of asynchronous state (`StreamOperatorStateHandler`), and no snapshot tells which
-state is asynchronous."""
+"""Flink refuses canonical savepoints of asynchronous state (`StreamOperatorStateHandler`).
 
-CANONICAL = f"{SAVEPOINT} and rescale that"
-MATERIALISED = f"start the job from this snapshot unchanged, then {SAVEPOINT}: it contains the state with all changes"
+A snapshot does not say which state is asynchronous, so the advice always mentions it.
+"""
+
+CANONICAL = f"{SAVEPOINT} and rescale that savepoint"
+MATERIALISED = (
+    f"start the job from this snapshot unchanged, then {SAVEPOINT}: the savepoint contains the state with all changes "
+    "of the log"
+)
 LET_ALIGN = (
-    "if its checkpoints are unaligned, set execution.checkpointing.aligned-checkpoint-timeout: a checkpoint then stays "
-    "aligned unless alignment takes longer than that"
+    "if the job takes unaligned checkpoints, set execution.checkpointing.aligned-checkpoint-timeout: a checkpoint then "
+    "stays aligned unless its alignment takes longer than this timeout"
 )
 NOTHING_IN_FLIGHT = (
-    "take a savepoint or an aligned checkpoint, which hold no records in flight. If the job no longer runs, start it "
-    f"from this checkpoint at its old parallelism first, and then take one; {LET_ALIGN}"
+    "take a savepoint or an aligned checkpoint: neither holds records in flight. If the job no longer runs, first "
+    f"start it from this checkpoint at its old parallelism; {LET_ALIGN}"
 )
 """Flink aligns every savepoint (`CheckpointOptions.forConfig`)."""
 
@@ -26,14 +31,19 @@ CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "can
 
 DIVISORS = "a max parallelism that divides the old one needs no hash of keys"
 
-OLD_STATE = (
-    "Flink 1.3 to 1.6 wrote this state, and only state of Flink 1.7 and later is read: start the job from it on a "
-    "newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), take a "
-    "savepoint there and rescale that"
+NEW_SINK = (
+    "stop the job with a savepoint, so that no transaction is left to commit, and drop the sink's state; the new job "
+    "begins with another Sink"
 )
-"""Advice for older versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
+
+OLD_STATE = (
+    "Flink 1.3 to 1.6 wrote this state, and Rescale reads only state of Flink 1.7 and later: start the job from this "
+    "snapshot on a newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), "
+    "take a savepoint with that Flink and rescale the savepoint"
+)
+"""Advice for old versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
 WRONG_OFFSETS = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "
-    "own parallelism, upgrade Flink, and take another one"
+    "own parallelism, upgrade Flink, and take another savepoint"
 )

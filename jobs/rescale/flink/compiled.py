@@ -1,11 +1,11 @@
 """Decorator that compiles loops over bytes with numba; without numba, Python runs them unchanged, but slowly.
 
-Tasks that move state always have numba. A plan reads only samples, so it also works in an installation without it.
-Importing a module with such loops takes most of a second, so callers import it inside the function that needs it.
+Tasks that move state always have numba. Planning reads only samples of the state, so it also works without numba.
+Importing a module with compiled loops takes most of a second, so callers import it inside the function that needs it.
 
-Machine code is cached on disk for later processes if there is a writable directory. Numba's own cache key covers the
-file of the loop only. The loops and constants of other modules that a loop names are compiled into it, so the key used
-here covers them too.
+Machine code is cached on disk for later processes if there is a writable directory. Numba's own cache key covers only
+the file of a loop. But numba also compiles the loops and constants of other modules that the loop names into its
+machine code, so the cache key here covers those too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Long = Any
 """An int64 in compiled code; mypy sees Any, because Python passes an int."""
 
 
-def content(loop: Callable[..., Any]) -> str:
+def loop_digest(loop: Callable[..., Any]) -> str:
     """Return a digest of all that is compiled into a loop: its code, and the loops and constants that it names."""
     function: Any = loop
-    return _content(getattr(function, "py_func", function), ())
+    return _digest(getattr(function, "py_func", function), ())
 
 
-def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
-    """Return the digest of a loop; `above` are the loops that call it, which are not visited again."""
+def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
+    """Return the digest of a loop; the loops in `callers` lead to it, and are not digested again."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _named_in(function):
@@ -45,7 +45,7 @@ def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
             constant = list(value) if isinstance(value, EnumMeta) else value
             constant = constant if isinstance(constant, int | float | str | tuple | list | np.generic) else None
         else:
-            constant = _content(inner, (*above, function)) if inner not in (*above, function) else None
+            constant = _digest(inner, (*callers, function)) if inner not in (*callers, function) else None
         hasher.update(repr((name, constant)).encode())
     return hasher.hexdigest()
 
@@ -74,7 +74,7 @@ else:
 
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             key: tuple[Any, ...] = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-            return (*key, content(self._py_func))
+            return (*key, loop_digest(self._py_func))
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             overload = None
@@ -102,7 +102,7 @@ else:
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         """Return the function compiled to machine code, which is cached on disk if possible.
 
-        Other threads run meanwhile, so a loop must not write to arrays that another thread uses.
+        A compiled loop releases the GIL, so it must not write to arrays that another thread uses.
         """
         dispatcher: Any = njit(function, nogil=True)
         try:
@@ -126,7 +126,7 @@ def copy_bytes(source: Bytes, begin: Long, end: Long, target: Bytes, at: Long) -
 
 @compiled
 def compare_bytes(data: Bytes, begin: Long, end: Long, other: Bytes, other_begin: Long, other_end: Long) -> Long:
-    """Return the order of two runs of bytes: negative, 0 or positive."""
+    """Compare `data[begin:end]` with `other[other_begin:other_end]` as unsigned bytes: negative, 0 or positive."""
     size, other_size = end - begin, other_end - other_begin
     for i in range(min(size, other_size)):
         difference = np.int64(data[np.uint64(begin + i)]) - np.int64(other[np.uint64(other_begin + i)])

@@ -10,10 +10,10 @@ from collections.abc import Callable
 _listeners: list[Callable[[bool], None]] = []
 
 
-def tell_once(listener: Callable[[bool], None]) -> None:
+def notify_once(listener: Callable[[bool], None]) -> None:
     """Call `listener` once, when this process (or a fork of it) first compiles a loop that is not in the cache.
 
-    Its argument says whether the machine code is cached for later processes.
+    The argument of `listener` says whether the machine code is cached for later processes.
     """
     _listeners.append(listener)
 

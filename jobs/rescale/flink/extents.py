@@ -1,4 +1,4 @@
-"""Ends of entries that have offsets and no lengths: each entry ends at the next larger offset."""
+"""Ends of entries that are stored with offsets, but without lengths: an entry ends at the next larger offset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from itertools import pairwise
 
 
 def ends(offsets: Iterable[int], size: int) -> dict[int, int]:
-    """Return the end of the entry at each offset, by offset, in a stream of `size` bytes."""
+    """Return the end of each entry by its offset; the last entry ends at `size`, the size of the stream in bytes."""
     ordered = sorted(set(offsets))
     return dict(pairwise([*ordered, size]))

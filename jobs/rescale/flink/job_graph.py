@@ -1,10 +1,11 @@
-"""Reader of a job from Flink's REST API: its details (`/jobs/:id`) or its plan (`/jobs/:id/plan`, `/jars/:id/plan`).
+"""Reader of a job graph of Flink's REST API: job details (`/jobs/:id`) or a plan (`/jobs/:id/plan`, `/jars/:id/plan`).
 
-Both list vertices. A vertex is a chain of operators, and has the id of its first operator
-(`StreamingJobGraphGenerator`); the ids of the others are missing. The name of a vertex in the details is the names of
-its operators, in one line with arrows. The plan (`JsonPlanGenerator`) describes each operator: in a line of its own,
-drawn as a tree (`VertexDescriptionMode.TREE`), or in one line with arrows (`CASCADING`). A description is the
-operator's name unless the program sets it, as planned SQL and windows do. Neither document mentions states.
+Both documents list vertices. A vertex is a chain of operators, and has the id of the first operator in the chain
+(`StreamingJobGraphGenerator`); the ids of the other operators are missing. In job details, the name of a vertex joins
+the names of its operators by arrows. In a plan (`JsonPlanGenerator`), the description of a vertex has the descriptions
+of its operators: each in a line of its own, drawn as a tree (`VertexDescriptionMode.TREE`), or joined by arrows
+(`CASCADING`). The description of an operator is its name, except in SQL and for windows. Neither document mentions
+states.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from rescale.text.errors import RequestError
 
 _BRANCHES = re.compile(r"^(?:: {2}| {3})*[:+]- ")
 _ARROWS = re.compile(r" -> \(?| ?, ")
-_OF_WINDOWS = re.compile(r"^Window\((\w+)")
-_OF_SQL = re.compile(r"^\[(\d+)\]:(\w+)")
-_OF_VERTEX = re.compile(r"^\[vertex-\d+\]")
+_WINDOW_DESCRIPTION = re.compile(r"^Window\((\w+)")
+_SQL_DESCRIPTION = re.compile(r"^\[(\d+)\]:(\w+)")
+_VERTEX_PREFIX = re.compile(r"^\[vertex-\d+\]")
 
 
 class GraphVertex(NamedTuple):
-    """A chain of operators: id and name of the first, and the names of the operators chained to it."""
+    """A chain of operators: id and name of the first operator, and the names of the operators `chained` to it."""
 
     operator_id: str
     name: str
@@ -63,7 +64,7 @@ def _vertex(node: Any, names: Callable[[dict[str, Any]], list[str]], path: str) 
 
 
 def _operators_in_name(vertex: dict[str, Any]) -> list[str]:
-    return _along_arrows(_OF_VERTEX.sub("", str(vertex.get("name") or "")))
+    return _along_arrows(_VERTEX_PREFIX.sub("", str(vertex.get("name") or "")))
 
 
 def _operators_in_description(node: dict[str, Any]) -> list[str]:
@@ -72,7 +73,7 @@ def _operators_in_description(node: dict[str, Any]) -> list[str]:
     lines = [html.unescape(line) for line in description.split("<br/>") if line.strip()]
     if "<br/>" not in description and lines:
         lines = _along_arrows(lines[0])
-    return [_name_in(_OF_VERTEX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
+    return [_name_in(_VERTEX_PREFIX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
 
 
 def _along_arrows(line: str) -> list[str]:
@@ -82,11 +83,11 @@ def _along_arrows(line: str) -> list[str]:
 
 
 def _name_in(description: str) -> str:
-    """Return the name that Flink gives an operator with this description."""
-    if of_sql := _OF_SQL.match(description):
-        return f"{of_sql[2]}[{of_sql[1]}]"
-    of_windows = _OF_WINDOWS.match(description)
-    return of_windows[1] if of_windows else description
+    """Return the name of the operator that has this description."""
+    if sql := _SQL_DESCRIPTION.match(description):
+        return f"{sql[2]}[{sql[1]}]"
+    window = _WINDOW_DESCRIPTION.match(description)
+    return window[1] if window else description
 
 
 def _not_a_plan(path: str, content: str) -> RequestError:

@@ -1,7 +1,8 @@
-"""File of operator state (`OperatorBackendSerializationProxy`): a header, then elements; their handle has the offsets.
+"""File of operator state (`OperatorBackendSerializationProxy`): a header, then the elements of all states.
 
-An element has no length: it ends at the next larger offset of any state, or at the end of the file. In a compressed
-file, one snappy stream follows the header. Flink flushes it before each element, so each element begins with a chunk.
+The operator handle has the offsets of the elements. An element ends at the next larger offset of any state, or at the
+end of the file. In a compressed file, one snappy stream follows the header. Flink flushes this stream before each
+element, so each element begins with a new chunk.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FIRST_VERSION_WITH_COMPRESSION = 6
 class OperatorStateHeader:
     """Header of a file of operator state.
 
-    `version` is 5 up to Flink 1.17, and 6 since. `list_states` contains the states of SPLIT and UNION distribution.
+    `version` is 5 up to Flink 1.17, and 6 since. `list_states` has the states in SPLIT_DISTRIBUTE and UNION mode.
     """
 
     version: int
@@ -37,7 +38,7 @@ class OperatorStateHeader:
 
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
-    """Return the header in `data`, which must end with it (or, if compressed, with the snappy identifier).
+    """Return the header in `data`, which must end behind the header (if compressed, behind the snappy identifier).
 
     `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a
     serializer's class is unknown and the states cannot be delimited without it (`state_starts`).
@@ -48,7 +49,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
         error = reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
         raise error.located(advice=OLD_STATE if 0 < version < _VERSIONS[0] else None)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
-    # Flink's reader consumes the identifier when it opens the file, so it is there even if no element follows.
+    # Flink's reader expects the identifier when it opens the file, so the file has it even without elements.
     tail = IDENTIFIER if compressed else b""
     start = reader.position
     try:

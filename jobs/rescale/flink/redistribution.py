@@ -1,14 +1,16 @@
 """Assignment of the elements of operator state to new subtasks (`RoundRobinOperatorStateRepartitioner`).
 
-With the same parallelism, every element stays where it is. With another parallelism, the mode of a state decides:
+At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
+decides:
 
-* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. The remainder of a state
-  shifts the start of the next, so the *order of the states* matters: it is the order of a `java.util.HashMap`.
+* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. Some runs are longer by
+  one element, and the longer runs of the next state start where those of this state end. So the *order of the states*
+  matters: it is the iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
   in consecutive runs of even size; elements with equal bytes stay separate.
-* BROADCAST: new subtask i gets copy i mod n of the n existing copies, in subtask order.
+* BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
 
-An element is identified by its old subtask, and its index in that subtask's list of offsets.
+An element is identified by its old subtask, and by its index in that subtask's list of offsets.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from rescale.flink.metadata.handles import DistributionMode
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """Number of elements of a state in an old subtask."""
+    """A state in an old subtask, with its number of `elements` there."""
 
     name: str
     mode: DistributionMode
@@ -52,12 +54,12 @@ class StateShare:
 def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
     """Return the shares of each of `parallelism` new subtasks.
 
-    `old` has the layouts of each old subtask; they are empty for a subtask without a handle. With another parallelism,
-    each new subtask lists all states of all old subtasks in first-seen order, even those without elements for it.
+    `old` has the layouts of each old subtask; a subtask without an operator handle has none. At another parallelism,
+    each new subtask gets a share of every state of any old subtask, in first-seen order; a share may be empty.
     """
     if parallelism == len(old):
         return [
-            [StateShare(s.name, s.mode, _EndToEnd([(source, s.elements)]).runs(0, s.elements)) for s in layout]
+            [StateShare(s.name, s.mode, _Concatenation([(source, s.elements)]).runs(0, s.elements)) for s in layout]
             for source, layout in enumerate(old)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
@@ -69,7 +71,9 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
         match modes[name]:
             case DistributionMode.BROADCAST:
                 copies = [(source, count) for source, count in holders[name] if count]
-                dealt = [_EndToEnd([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)]
+                dealt = [
+                    _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
+                ]
             case DistributionMode.UNION:
                 dealt = list(_deal(holders[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
@@ -81,7 +85,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
 
 
 def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
-    """Return (old subtask, number of elements) of the subtasks that list a state, by state in first-seen order."""
+    """Return (old subtask, number of elements) for each subtask that has a state, by state in first-seen order."""
     holders: dict[str, list[tuple[int, int]]] = {}
     for source, layout in enumerate(old):
         for state in layout:
@@ -90,9 +94,12 @@ def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, 
 
 
 def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
-    """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each, plus the remainder from `start` on."""
+    """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each.
+
+    The subtasks from `start` on get one element more, until the remainder is used up.
+    """
     base, remainder = divmod(total, parallelism)
-    elements = _EndToEnd(holders)
+    elements = _Concatenation(holders)
     dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
@@ -102,7 +109,7 @@ def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: i
     yield from dealt
 
 
-class _EndToEnd:
+class _Concatenation:
     """Elements of a state in all old subtasks, as a single sequence."""
 
     def __init__(self, holders: Sequence[tuple[int, int]]) -> None:
@@ -127,8 +134,9 @@ class _EndToEnd:
 def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
     """Return the state names in the order in which Flink visits them, mode by mode.
 
-    Two hash maps determine it. The reader of `_metadata` puts the states of a handle into a map of fitting size; `put`
-    appends within a bucket. The repartitioner collects the states of a mode with `computeIfAbsent`, which prepends.
+    Two Java hash maps determine this order. `MetadataV2V3SerializerBase` puts the states of a handle into a map of
+    fitting size; `put` appends to a bucket. The repartitioner collects the states of a mode with `computeIfAbsent`,
+    which prepends to a bucket.
     """
     collected = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
     for layout in old:
@@ -142,7 +150,7 @@ def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
 
 
 def _capacity_for(expected: int) -> int:
-    """Return the table size that `CollectionUtil.newHashMapWithExpectedSize` (since Flink 1.18) leads to."""
+    """Return the table size of a map of `CollectionUtil.newHashMapWithExpectedSize` (since Flink 1.18)."""
     return 1 << (-(-expected * 4 // 3) - 1).bit_length()
 
 
@@ -154,7 +162,7 @@ class _JavaHashMapOrder:
         self._names: set[str] = set()
 
     def put(self, name: str) -> None:
-        """Append a name to its bucket; each name is put once, and the table has room for all of them."""
+        """Append a name to its bucket. Callers put each name once, and the table has room for all names."""
         self._buckets[self._index(name)].append(name)
 
     def compute_if_absent(self, name: str) -> None:

@@ -22,13 +22,13 @@ class ReleaseLine(NamedTuple):
 
     @classmethod
     def parse(cls, release: str) -> ReleaseLine:
-        """Return the line of a release such as 1.14.3, or of its own name."""
+        """Return the line of a release such as `1.14.3`, or the line with a name such as `1.14`."""
         major, minor = release.split(".")[:2]
         return cls(int(major), int(minor))
 
     @property
     def metadata_version(self) -> int:
-        """Version of `_metadata` that it writes, and newest version that it reads (`MetadataSerializers`)."""
+        """Version of `_metadata` that this line writes, and the newest that it reads (`MetadataSerializers`)."""
         if self >= (2, 1):
             return FIRST_VERSION_WITH_MERGED_CHANNELS
         return FIRST_VERSION_WITH_NAMES if self.major > 1 else FIRST_VERSION_WITH_PROPERTIES
@@ -42,5 +42,5 @@ FIRST_OF_FLINK_2 = ReleaseLine(2, 0)
 
 
 def major_of_writer(metadata_version: int) -> int:
-    """Return the major version of Flink, 1 or 2, that writes `_metadata` of this version."""
+    """Return the major version of Flink (1 or 2) that writes `_metadata` of this version."""
     return 1 if metadata_version <= LAST_OF_FLINK_1.metadata_version else 2

@@ -14,22 +14,22 @@ MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 """`PipelineOptions.MAX_PARALLELISM`."""
 
 RAN_ON = (
-    "if the job continued to run after the snapshot, this start takes it back to the snapshot: it processes all later "
-    "records again, and a sink that remembers checkpoint ids (such as Iceberg's) may skip commits until the job has "
-    "reached these ids again"
+    "if the job continued to run after the snapshot, this start takes the job back to the snapshot: it processes all "
+    "later records again, and a sink that remembers checkpoint ids (such as Iceberg's) may skip commits until the job "
+    "has reached these ids again"
 )
 
 CLAIM_MODE_OPTIONS = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
-"""`StateRecoveryOptions.RESTORE_MODE` under its name since Flink 1.20, and under the one that it had before."""
+"""Names of the option `StateRecoveryOptions.RESTORE_MODE`: since Flink 1.20, and before."""
 
 NO_CLAIM = "NO_CLAIM"
 """`RecoveryClaimMode.NO_CLAIM`: the job never deletes the files that it was started from."""
 
 
 class Start(NamedTuple):
-    """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it.
+    """Start of a job from a snapshot; if `max_parallelism` is None, the job or the snapshot determines it.
 
-    If the snapshot `refers` to files of another snapshot, the job must not claim it: it would delete these files.
+    If the snapshot `refers` to files of another snapshot, the job must not claim it: Flink would delete these files.
     """
 
     snapshot: str
@@ -46,10 +46,10 @@ class Start(NamedTuple):
 
 
 def common_parallelism(shapes: Shapes) -> int:
-    """Return the parallelism of most operators; of equally frequent ones, the largest.
+    """Return the most frequent parallelism; if several are equally frequent, the largest of them.
 
-    Operators with one subtask count only if all have one: beside larger operators, a single subtask comes from the
-    job's code, as for the committer of a sink.
+    Operators with one subtask count only if all operators have one. Otherwise the job's code sets parallelism 1 for
+    them, as for the committer of a sink.
     """
     number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
     return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
@@ -58,12 +58,12 @@ def common_parallelism(shapes: Shapes) -> int:
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     """Return the start of a job; `old` and `new` have (parallelism, max parallelism) of its operators, in equal order.
 
-    The start has the parallelism of most operators; it applies to operators for which the job's code sets none.
+    The parallelism of the start is the most frequent one. It applies to operators for which the job's code sets none.
 
-    The max parallelism is set only if it changes: Flink adopts the snapshot's if the job configures none
-    (`Checkpoints.loadAndValidateCheckpoint`). If operators have different ones, it is not set, because it would apply
-    to all operators (`StreamGraphGenerator`); a job that configures none adopts each operator's own.
+    The start sets a max parallelism only if it changes and is the same for all operators, because the option applies to
+    all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
+    snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
     changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
-    maxima = {maximum for _, maximum in new if maximum != 1}  # operators with 1 always keep it
+    maxima = {maximum for _, maximum in new if maximum != 1}  # a max parallelism of 1 never changes
     return Start(snapshot, common_parallelism(new), maxima.pop() if changed and len(maxima) == 1 else None)

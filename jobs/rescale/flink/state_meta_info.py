@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.subclasses import put_together
+from rescale.flink.serializers.subclasses import merge_snapshots
 from rescale.flink.state_starts import serializer_starts
 
 
@@ -33,7 +33,7 @@ class SerializerKey(StrEnum):
 
 @dataclass(frozen=True)
 class StateMetaInfo:
-    """Description of a state; `raw` holds its bytes as read, which writers copy."""
+    """Description of a state; `raw` holds the bytes from which it was read, and writers copy them."""
 
     name: str
     kind: StateKind
@@ -63,8 +63,8 @@ class StateMetaInfo:
 def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMetaInfo:
     """Return the description at the reader's position.
 
-    If its `end` is given, serializers may be of any class. Otherwise a serializer of an unknown class raises
-    `UnknownSerializer`, because its end is unknown. Raises `SnapshotError` for damaged bytes.
+    If the `end` of the description is given, serializers may be of any class. Otherwise a serializer of an unknown
+    class raises `UnknownSerializer`, because its end is unknown. Raises `SnapshotError` for damaged bytes.
     """
     start = reader.position
     name = reader.utf()
@@ -86,7 +86,7 @@ def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
 def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> tuple[StateMetaInfo, ...]:
     """Return the states of a list: an `i16` count, then the states at `starts`, the last of which ends at `end`.
 
-    Their serializers may be of any class. Raises `SnapshotError` if the count differs from the number of starts.
+    The serializers may be of any class. Raises `SnapshotError` if the count differs from the number of starts.
     """
     ends = _ends(reader, _number(reader), starts, end)
     return tuple(read_state_meta_info(reader, end) for end in ends)
@@ -103,24 +103,22 @@ def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> l
     """Return the ends of `number` entries, which begin at `starts` and lie end to end from the reader to `end`."""
     first, *ends = (*starts, end)
     if len(ends) != number or first != reader.position:
-        raise reader.error(
-            "a header contains another number of entries than it counts", expected=number, found=len(ends)
-        )
+        raise reader.error("the count in a header differs from the number of entries", expected=number, found=len(ends))
     return ends
 
 
 def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
-    """Return a description that covers all descriptions of the same state: one of them, or a merged one.
+    """Return a description that covers all `infos`, which describe the same state: one of them, or a merged one.
 
-    None if they contradict each other. `PojoSerializer` registers unknown subclasses as they occur, so the subtasks of
-    an operator may list different ones. No other difference can be merged.
+    None if they contradict each other. `PojoSerializer` registers unknown subclasses when they occur, so the subtasks
+    of an operator may list different subclasses. No other difference can be merged.
     """
-    unlike = list(dict.fromkeys(infos))  # most of thousands of subtasks agree
-    for info in unlike:
-        if all(_covers_state(info, other) for other in unlike):
+    distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks agree
+    for info in distinct:
+        if all(_covers_state(info, other) for other in distinct):
             return info
-    merged: StateMetaInfo | None = unlike[0]
-    for info in unlike[1:]:
+    merged: StateMetaInfo | None = distinct[0]
+    for info in distinct[1:]:
         merged = merged and _merged(merged, info)
     return merged
 
@@ -131,7 +129,7 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        both = put_together(snapshot, others[name])
+        both = merge_snapshots(snapshot, others[name])
         if both is None:
             return None
         serializers[name] = both

@@ -2,8 +2,8 @@
 
 A serializer snapshot has no length, so a snapshot of an unknown class hides where the next state begins. But each state
 begins with bytes that no serializer writes (`StateMetaInfoSnapshotReadersWriters`): a name, one of five kinds, options,
-and the first serializer, under keys that Flink fixes. The header counts its states. If the header contains as many such
-beginnings, they are the states. A false match is noticed, because then there are more beginnings than states.
+and the first serializer, with keys that Flink fixes. This module searches for such beginnings. A false match is
+noticed, because then there are more beginnings than the header's count of states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rescale.flink.encoding.binary import ByteReader
 from rescale.text.errors import SnapshotError
 
 NUMBER_SIZE = 2
-"""Bytes of the number of states, in front of the first state."""
+"""Size in bytes of the count of states, in front of the first state."""
 
 _SERIALIZER = re.compile(
     rb"\x00(?:\x0eKEY_SERIALIZER|\x14NAMESPACE_SERIALIZER|\x10VALUE_SERIALIZER)(?=\x00\x00\x00\x02)"
@@ -31,18 +31,18 @@ _BEHIND_NAME = re.compile(
 
 
 def state_starts(reader: ByteReader) -> tuple[int, ...]:
-    """Return the offsets at which a state seems to begin, from the reader's position to its end."""
+    """Return the offsets at which a state seems to begin, between the reader's position and its end."""
     behind_names = _BEHIND_NAME.finditer(reader.data, reader.position, reader.end)
     return tuple(start for match in behind_names for start in _names_before(reader, match.start()))
 
 
 def serializer_starts(reader: ByteReader, end: int) -> tuple[int, ...]:
-    """Return the offsets at which a serializer of a state, with its key, seems to begin, from the reader to `end`."""
+    """Return the offsets at which the key of a serializer seems to begin, between the reader's position and `end`."""
     return tuple(match.start() for match in _SERIALIZER.finditer(reader.data, reader.position, end))
 
 
 def _names_before(reader: ByteReader, end: int) -> Iterator[int]:
-    """Yield the possible starts of a name that ends at `end`: a length, and as many nonzero bytes (`writeUTF`)."""
+    """Yield the possible starts of a name that ends at `end`: a length, then that many nonzero bytes (`writeUTF`)."""
     zero = reader.data.rfind(b"\0", reader.position, end)
     for start in range(max(zero - 1, reader.position), end - 1):
         if int.from_bytes(reader.data[start : start + 2], "big") == end - start - 2 and _is_name(reader, start, end):

@@ -1,8 +1,8 @@
 """Client for the part of Flink's REST API that a rescale needs: jobs, savepoints, jars.
 
-Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: they may pass. A
-request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or savepoint that
-Flink does not know: it forgets finished savepoints after `rest.async.store-duration`, and jobs after
+Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: another try may
+succeed. A request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or
+savepoint that Flink does not know: it forgets finished savepoints after `rest.async.store-duration`, and jobs after
 `jobstore.expiration-time`. Only Flink's own 404 counts as not known, because a misconfigured proxy also answers with
 404, while the job may be running.
 """
@@ -352,7 +352,7 @@ class Flink:
         body: Mapping[str, object] | None = None,
         allowed: Sequence[int] = (404,),
     ) -> T | None:
-        """Send a request; return its answer as `kind`, or None if Flink refuses with one of the statuses `allowed`."""
+        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `allowed`."""
         place = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)

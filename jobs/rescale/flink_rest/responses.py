@@ -138,7 +138,7 @@ class CompletedSavepoint(_Snapshot):
 
     @property
     def stops_the_job(self) -> bool:
-        """Whether it was taken to stop the job; the sinks then commit everything that they wrote before it."""
+        """Whether the savepoint was taken to stop the job; sinks then commit everything that they wrote before it."""
         return self.checkpoint_type == "SYNC_SAVEPOINT"
 
 

@@ -78,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets what people should know."""
+    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets sentences for the user."""
 
     target: str
     job: FollowedJob
@@ -89,7 +89,7 @@ class Follower:
     _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
-        """Make rounds until `limits` say so; `report` gets each with what is waited for then.
+        """Make rounds until `limits` are reached; `report` gets each round, and what the follower waits for after it.
 
         Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
         """
@@ -211,7 +211,7 @@ class Follower:
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
 
     def _leave_nothing_behind(self) -> None:
-        """Remove what came after all else was removed by somebody who has finished or discarded the target."""
+        """Remove files that were put after another process had finished or discarded the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
             refuse_another_job(self.target, self.job)
@@ -304,7 +304,7 @@ class Follower:
         return read_round(self.target, older[-1]) if older else None
 
     def _complete_newest(self) -> None:
-        """Write the document of the newest round, if the process that made it was killed before it did."""
+        """Write the document of the newest round, if the process that made it was killed too early."""
         for number in finished_rounds(self.target)[-1:]:
             if read_round(self.target, number) is None:
                 target = round_target(self.target, number)
@@ -313,7 +313,7 @@ class Follower:
                 write_round(self.target, describe_round(plan, certificate, self._round_before(plan)))
 
     def _prune(self, newest: Round) -> None:
-        """Remove rounds that no later one can continue, then pins that these alone needed."""
+        """Remove rounds that no later round can continue, then the pins that only these rounds needed."""
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
@@ -321,7 +321,7 @@ class Follower:
             self._pins.remove_all_but(kept, newer)
 
     def _publish_due(self, limits: Limits) -> None:
-        """Publish a copy of the newest round, if it is its turn and nobody did."""
+        """Publish a copy of the newest round, if one is due and not published yet."""
         newest = self.newest_round()
         if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
             return

@@ -1,4 +1,4 @@
-"""The description of a round that is there: what changed since the one before, and what it took."""
+"""The description of a finished round: what has changed since the round before, and what the round cost."""
 
 from __future__ import annotations
 

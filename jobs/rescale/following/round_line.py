@@ -21,7 +21,7 @@ def round_document(made: Round, waits_for: str) -> RoundLine:
 
 
 def round_line(made: Round, waits_for: str) -> str:
-    """Return a sentence on a round: what it moved, how long it took, what the last one would take now."""
+    """Return a sentence on a round: what it moved, how long it took, and how long the last round would take now."""
     parts = [f"{_named(made)}: checkpoint {made.checkpoint}", *_because(made)]
     if made.rows_came is not None and made.rows_left is not None:
         parts.append(f"{counted(made.rows_came, 'row')} came and {made.rows_left:,} left")

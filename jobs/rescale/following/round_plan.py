@@ -24,7 +24,7 @@ _NO_LEVEL = "no level of the databases is left above its files"
 
 
 class RoundPlan(NamedTuple):
-    """A plan, how it makes the round, and the reason why the first of the rounds to continue was not.
+    """A plan, the kind of round that it makes, and why it does not continue the first of the possible rounds.
 
     `begun` is when planning began, by `time.monotonic`.
     """
@@ -36,7 +36,7 @@ class RoundPlan(NamedTuple):
 
     @property
     def proof(self) -> Proof:
-        """The proof of the round: the changed rows, and of a full run all records, or files that it refers to."""
+        """Depth of the round's proof: changed rows; for a full run, all records, or files that it refers to."""
         if self.kind is not RoundKind.BASE:
             return Proof.CHANGES
         return Proof.FILES if self.is_light else Proof.RECORDS
@@ -59,7 +59,7 @@ def is_light(plan: Plan) -> bool:
 
 
 def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:
-    """Plan to continue the first of `bases` that can be: the newest round, then the one that it goes back to.
+    """Plan to continue the first of `bases` that can be continued: the newest round, then the round at its root.
 
     `between` are checkpoints that the job made since the newest round. `reserve` levels of the databases stay free for
     rounds after this one.

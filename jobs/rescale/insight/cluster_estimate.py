@@ -44,7 +44,7 @@ PARTS_IN_MEMORY = 8
 """Parts of a file that each core holds in memory while it copies: four parts, each as pieces and as joined bytes."""
 
 WORKER_MEMORY = 640 << 20
-"""Memory beside the heap for each core, in bytes (`executors.memoryOverhead`)."""
+"""Memory in addition to the heap for each core, in bytes (`executors.memoryOverhead`)."""
 
 
 class Need(StrEnum):

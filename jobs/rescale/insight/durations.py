@@ -26,15 +26,15 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers do. Workers start for more than a little
-work, unless it only copies local files. `rescale run` has one process for all steps, and plans and publishes in the
-time of the others."""
+"""Seconds until the process of a step starts its work, and until its workers start theirs. Workers start for more than
+a little work, unless it only copies local files. `rescale run` has one process for all steps, and plans and publishes
+in the time of the others."""
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves in a second, and that it compares with the result in a second.
+    """Bytes of the source that a core moves per second, and that it compares with the result per second.
 
-    A record takes as long as `record_moved` and `record_compared` more bytes.
+    Each record adds the time of `record_moved` and `record_compared` bytes.
     """
 
     move: int
@@ -114,8 +114,8 @@ class Durations:
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
     """Return the estimates for a plan.
 
-    `own` is what Flink itself would do, None if it refuses. `records` are numbers of records by operator id, as far as
-    they are known.
+    `own` is Flink's own restore of the source, None if Flink refuses it. `records` are numbers of records by operator
+    id, without those of unknown ones.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(

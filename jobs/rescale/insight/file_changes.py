@@ -29,7 +29,7 @@ _PAYS = 2
 
 _KEY_SECONDS = 8e-6
 """CPU time of a key of the files that a round reads, beside that of its bytes: it is looked up in both checkpoints, and
-in base and result for the proof (`benchmarks/live.py`). The estimate takes each entry for a key.
+in base and result for the proof (`benchmarks/live.py`). The estimate counts each entry as a key.
 """
 
 _DIRECTORY_SECONDS = 0.08
@@ -64,8 +64,9 @@ class OperatorChanges(msgspec.Struct, frozen=True):
 class FileChanges(msgspec.Struct, frozen=True):
     """The files of checkpoint `b` that differ from those of the earlier checkpoint `a` of the same job.
 
-    `seconds` are those between both, None if the store does not know when they were written. `round_seconds` and
-    `run_seconds` estimate a round from `b`, and a full run of it. `pays` says whether a round is much faster.
+    `seconds` is the time between the checkpoints, None if the store does not know when they were written.
+    `round_seconds` and `run_seconds` estimate a round from `b`, and a full run of it. `pays` says whether a round is
+    much faster.
     """
 
     a: str
@@ -174,7 +175,7 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
 
 
 def _obstacle(before: Operator | None, after: Operator) -> str | None:
-    """Return why the keyed state of an operator is moved whole; None if it is not, or there is none."""
+    """Return why the keyed state of an operator is moved whole; None if only changes are moved, or there is none."""
     if not after.managed_keyed and not after.other_keyed:
         return None
     if before is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.key_groups import key_group_of_hash, subtask_of_key_group
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keys.smallest_keys import virtual_keys
+from rescale.flink.keys.virtual_keys import virtual_keys
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name

@@ -13,17 +13,17 @@ from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LENGTH_SIZE
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.keyed_state import KeyedHolder, KeyedStream, LiveTable
+from rescale.snapshot.keyed_state import KeyedStateHolder, KeyedStream, LiveTable
 from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError
 
 USUAL_RECORD = 200
-"""Bytes of a record where they are not known: in heap state, changelogs, and files that cannot be read."""
+"""Assumed bytes of a record where they are unknown: in heap state, changelogs, and files that cannot be read."""
 
 _MOST_TABLES = 32
-"""SST files whose properties are read, at least one for each state."""
+"""Number of SST files whose properties are read; at least one for each state is read."""
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Bytes read of a canonical key group."""
@@ -36,8 +36,8 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     """Return about how many records of keyed state an operator has; overwritten and deleted rows count, too."""
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
-    unknown: list[KeyedHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
-    known: list[KeyedHolder] = [*canonical, *operator.databases]
+    unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
+    known: list[KeyedStateHolder] = [*canonical, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
         counted = _rows(tables, files) + _records(canonical, files)
@@ -46,7 +46,7 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     return counted + _usual(unknown)
 
 
-def _usual(holders: Iterable[KeyedHolder]) -> int:
+def _usual(holders: Iterable[KeyedStateHolder]) -> int:
     return sum(holder.size for holder in holders) // USUAL_RECORD
 
 

@@ -24,7 +24,7 @@ _HOT_FACTOR = 4
 _MOST_HOT = 10
 
 _FEW_KEYS = 100
-"""Keys of a subtask below which chance alone makes its load differ from others by a tenth or more."""
+"""Smallest number of keys of a subtask for which chance makes its load differ from others by less than a tenth."""
 
 
 @dataclass(frozen=True)

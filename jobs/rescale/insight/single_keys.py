@@ -24,7 +24,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 MOST_SUBTASKS = 256
-"""Most subtasks of an operator that is read: with 64 KiB for each this is 16 MiB."""
+"""Largest number of subtasks of an operator that is read: at 64 KiB each, 16 MiB are read."""
 
 _OF_A_GROUP = 64 * 1024
 

@@ -24,7 +24,8 @@ from rescale.planning.task_sizes import (
 from rescale.storage.s3.request_size import request_size
 
 TASKS_A_SECOND = 300
-"""Tasks that a driver starts and ends in a second, with two cores busy beside it (`benchmarks/many_tasks.py`)."""
+"""Number of tasks that a driver starts and ends per second, while tasks keep two cores busy
+(`benchmarks/many_tasks.py`)."""
 
 TASKS_PER_CORE = 2
 """Tasks that write, for each core (`plan_write_ranges`)."""

@@ -12,7 +12,7 @@ from rescale.options.option import Group, Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.options.text_files import read_text
 from rescale.planning.request.kafka_offsets import parse_offsets
-from rescale.planning.request.surgery_request import Values, surgery_of
+from rescale.planning.request.surgery_request import Values, surgery_from_options
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
@@ -85,7 +85,7 @@ def _refuse_no_offsets(text: str, path: str) -> None:
 
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
-    surgery = surgery_of(values_of(arguments, command))
+    surgery = surgery_from_options(values_of(arguments, command))
     surgery.kafka.with_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from rescale.storage.locations import is_s3, normalise
-from rescale.storage.sides import StoreSide, declare_targets, has_sides, refuse_same_place, set_own
+from rescale.storage.sides import StoreSide, configure_side, declare_targets, has_side_variables, refuse_same_place
 from rescale.storage.store import forget_stores
 from rescale.text.errors import RequestError
 
@@ -37,8 +37,8 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     """
     given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():
-        set_own(side, {"AWS_PROFILE": profile})
-    if "places_of_target" not in arguments or not has_sides():
+        configure_side(side, {"AWS_PROFILE": profile})
+    if "places_of_target" not in arguments or not has_side_variables():
         return
     forget_stores()
     own = arguments.place_of_source
@@ -47,7 +47,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         StoreSide.SOURCE: _places(arguments, [] if own in targets else [own]),
         StoreSide.TARGET: _places(arguments, targets),
     }
-    if any(places.values()):  # else the parent of this process has declared its targets, or an order will
+    if any(places.values()):  # otherwise this process's parent has declared the targets, or an order will
         use_targets(places[StoreSide.TARGET])
         for source, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(source.removesuffix("/_metadata"), target)
@@ -66,7 +66,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
 
 def use_targets(targets: Iterable[str]) -> None:
     """Declare the targets of this process, in normalised form, if one of the sides has a store of its own."""
-    if has_sides():
+    if has_side_variables():
         declare_targets(targets)
 
 

@@ -27,7 +27,7 @@ class LocalMaster(NamedTuple):
 
 
 def local_master(master: str | None) -> LocalMaster | None:
-    """Return the local master of a URL; None for any other, and for None, which leaves it to Spark's configuration."""
+    """Return the local master of a URL; None for other masters, and for None, which leaves the choice to Spark."""
     match = _LOCAL.fullmatch(master or "")
     return None if match is None else LocalMaster(match[1] or "1", match[2])
 

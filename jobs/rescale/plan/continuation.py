@@ -1,7 +1,8 @@
-"""Continuation of an earlier result: the data that is kept.
+"""Continuation of an earlier result: what the plan keeps of it.
 
 The earlier result, the *base*, was made from another checkpoint of the same job. Keys are only read from files that one
-of the two checkpoints has and the other has not (`ChangePlace`). The changed rows go above the base's own files.
+of the two checkpoints has and the other has not (`ChangePlace`). The changed rows are written to new SST files, in
+levels above those of the base's own files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ContinuedResult:
 
 
 class BaseDatabase(NamedTuple):
-    """A RocksDB directory of the base, and the place of the changes above its files."""
+    """A RocksDB directory of the base, and the place of the changed rows above its files."""
 
     database: DatabasePlace[Piece]
     changes: ChangesPlace

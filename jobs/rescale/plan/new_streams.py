@@ -1,19 +1,19 @@
-"""Types of new state streams; the type determines how a stream is made.
+"""Types of new state streams; the type determines how a stream is written.
 
-    copied key groups       runs of source bytes, end to end; many tasks can copy parts of them
-    translated key groups   the same with other state ids; one task reads and writes them from end to end
-    copied elements         elements of operator state; many tasks can copy parts of them
+    copied key groups       ranges of bytes of the source, end to end; several tasks can copy parts of them
+    translated key groups   the same with other state ids; one task reads and writes them from beginning to end
+    copied elements         elements of operator state; several tasks can copy parts of them
     checked elements        compressed elements, which are decompressed and checked while they are copied
     rekeyed key groups      canonical key groups of records with new key groups; the plan knows only the header
-    rekeyed rows            the same in a RocksDB directory
-    rekeyed heap groups     the same in the heap's format
-    rekeyed timers          the same in raw keyed state, for timers on the heap beside RocksDB
-    compacted rows          a RocksDB directory made of the files of others, some of which RocksDB rewrites
-    copied file             a file of a RocksDB directory; many tasks can copy parts of it
+    rekeyed rows            such records in a RocksDB directory
+    rekeyed heap groups     such records in the heap state backend's format
+    rekeyed timers          such timers in raw keyed state, for timers on the heap beside RocksDB
+    compacted rows          a RocksDB directory made of files of other directories; RocksDB rewrites some of them
+    copied file             a file of a RocksDB directory; several tasks can copy parts of it
 
 Sizes are in bytes. The size of a translated stream is that of its source. All types have a `slot`, a `subtask`, a
-`size`, and a `local_name`, which is the name of a file in its directory, and "" for other streams. Each says whether it
-is `inline` in `_metadata`, whether it `is_canonical`, and which key groups it `covers`.
+`size`, and a `local_name`: the name of a file in its RocksDB directory, "" for other streams. `inline` tells whether
+`_metadata` holds the stream, `is_canonical` whether it has the canonical format, and `covers` gives its key groups.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rescale.plan.pieces import Piece
 from rescale.snapshot.places import DatabasePlace
 
 META_STREAM = "METADATA"
-"""Local name of the stream with a database's header, which is not a file of the database."""
+"""Local name of the stream with the header of a RocksDB directory, which is not a file of the database."""
 
 
 class StateElements(NamedTuple):
-    """A state of an operator stream: the lengths of its elements in bytes, in order."""
+    """A state in a stream of operator state; `lengths` are the bytes of its elements, in order."""
 
     name: str
     mode: DistributionMode
@@ -41,7 +41,7 @@ class StateElements(NamedTuple):
 
 
 class _MadeOfPieces(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream that consists of its pieces, end to end. The first ones are the header, if the slot has one."""
+    """A stream that consists of its pieces, end to end; the first pieces are the header, if the slot has one."""
 
     subtask: int
     pieces: tuple[Piece, ...]
@@ -53,7 +53,7 @@ class _MadeOfPieces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _KeyGroups(_MadeOfPieces, frozen=True, kw_only=True):
-    """Key groups; `key_groups` has their lengths from `first_key_group` on, -1 for an absent key group."""
+    """Key groups; `key_groups` has their bytes from `first_key_group` on, -1 for an absent key group."""
 
     first_key_group: int
     key_groups: tuple[int, ...]
@@ -82,7 +82,7 @@ class CopiedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="copied key gro
 
 
 class TranslatedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="translated key groups"):
-    """Canonical key groups with translated state ids; `ids` of a piece is the number of its table."""
+    """Canonical key groups with translated state ids, by the table that each piece names (`Piece.ids`)."""
 
     slot: ClassVar[Slot] = Slot.KEYED
     handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
@@ -92,7 +92,7 @@ class TranslatedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="translated
 
 
 class _Elements(_MadeOfPieces, frozen=True, kw_only=True):
-    """Elements of operator state; `states` has their lengths."""
+    """Elements of operator state, by state."""
 
     states: tuple[StateElements, ...]
 
@@ -114,13 +114,13 @@ class CopiedElements(_Elements, frozen=True, kw_only=True, tag="copied elements"
 
 
 class CheckedElements(_Elements, frozen=True, kw_only=True, tag="checked elements"):
-    """Compressed elements, checked because some releases of Flink wrote wrong offsets (FLINK-34063)."""
+    """Compressed elements; they are checked because some releases of Flink wrote wrong offsets (FLINK-34063)."""
 
     slot: ClassVar[Slot] = Slot.OPERATOR
 
 
 class CopiedFile(_MadeOfPieces, frozen=True, kw_only=True, tag="copied file"):
-    """A copied file of a subtask's RocksDB directory (`NewDatabase`); `local_name` is its name there."""
+    """A copied file of a subtask's RocksDB directory (`NewDatabase`)."""
 
     local_name: str
 
@@ -150,11 +150,11 @@ class _RekeyedGroups(_KeyGroupStream, frozen=True, kw_only=True):
 
     slot: ClassVar[Slot] = Slot.KEYED
     inline: ClassVar[bool] = False
-    """Decided after the plan, when the size is known."""
+    """Whether the stream goes into `_metadata` is decided after the plan, when its size is known."""
 
     @property
     def size(self) -> int:
-        """Bytes that the plan knows: those of the header."""
+        """Bytes that the plan knows, which are those of the header."""
         return self.header.length
 
     @property
@@ -189,17 +189,17 @@ class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
 class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
     """A RocksDB directory of new files, with records from anywhere in the source.
 
-    `created` is the creation time of the files (seconds since 1970): RocksDB compacts files again when they are old.
+    `created` is the creation time of the files (seconds since 1970), by which RocksDB compacts old files again.
     """
 
     created: int
 
     inline: ClassVar[bool] = False
-    """Decided for each file after the plan, when its size is known."""
+    """Whether a file goes into `_metadata` is decided after the plan, when its size is known."""
 
     @property
     def size(self) -> int:
-        """Bytes that the plan knows: those of the header."""
+        """Bytes that the plan knows, which are those of the header."""
         return self.header.length
 
 
@@ -217,13 +217,13 @@ class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed tim
     inline: ClassVar[bool] = False
     header_size: ClassVar[int] = 0
     size: ClassVar[int] = 0
-    """Bytes that the plan knows."""
+    """Bytes that the plan knows: none."""
 
 
 class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
     """A RocksDB directory made of the files of `sources`, about `size` bytes.
 
-    RocksDB rewrites the files with rows of other key groups.
+    RocksDB rewrites those files that also hold rows of other key groups.
     """
 
     sources: tuple[DatabasePlace[Piece], ...]
@@ -232,7 +232,7 @@ class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted r
 
 
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
-"""Streams whose bytes the plan locates in the source."""
+"""Streams for which the plan says where each byte of the source goes."""
 
 RekeyedStream = RekeyedKeyGroups | RekeyedDirectory | RekeyedTimers | RekeyedHeapGroups
 """Streams for which the plan knows only which records of the source they may contain."""
@@ -241,9 +241,9 @@ NewStream = PlannedStream | RekeyedStream | CompactedDirectory
 
 
 class NewDatabase(NamedTuple):
-    """RocksDB directory of a new subtask, which consists of copied files, and of whole files of the source.
+    """RocksDB directory of a new subtask, which consists of copied files, and of files of the source.
 
-    `referred` has the files of the source by their names in the directory; they are not copied.
+    `referred` has the files of the source, which are not copied, by their names in the directory.
     """
 
     subtask: int

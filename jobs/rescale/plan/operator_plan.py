@@ -1,4 +1,4 @@
-"""Plan of an operator."""
+"""Plan of an operator: its new shape and its new streams."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
     `id_tables` translate the state ids of sources: each has the new id, or `LEFT_OUT`, by old id. `old_keyed_bytes` are
-    the keyed bytes of each old subtask, to compare evenness. `rekeying` is set if records get new
-    key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap. `cutoffs`
-    say which old rows of rekeyed records are left out.
+    the bytes of keyed state of each old subtask, to compare how evenly it is spread. `rekeying` is set if records get
+    new key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap.
+    `cutoffs` say which old rows of rekeyed state are left out.
     """
 
     operator_id: str
@@ -55,7 +55,7 @@ class OperatorPlan:
 
     @property
     def rekeyings(self) -> tuple[Rekeying, ...]:
-        """The rekeyings of records and of timers on the heap, as far as there are any."""
+        """The rekeyings of records and of timers on the heap, if there are any."""
         return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)
 
     @property
@@ -65,7 +65,7 @@ class OperatorPlan:
 
     @cached_property
     def rekeyed(self) -> tuple[RekeyedStream, ...]:
-        """New streams of records with new key groups, those of `rekeying` first."""
+        """New streams of records with new key groups; the streams of `rekeying` come first."""
         return tuple(stream for rekeying in self.rekeyings for stream in rekeying.streams)
 
     @property
@@ -80,7 +80,7 @@ class OperatorPlan:
 
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
-        """Keyed bytes of each new subtask, headers included; those of rekeyed state are estimated."""
+        """Bytes of keyed state of each new subtask, headers included; estimated for rekeyed state."""
         per_subtask = [0] * self.new_parallelism
         for stream in self.new_streams:
             if stream.slot.is_keyed:
@@ -104,7 +104,7 @@ class OperatorPlan:
 
     @property
     def is_in_order(self) -> bool:
-        """Whether the records of canonical streams can be read from databases in order, without sorting."""
+        """Whether canonical streams can be written in the order of the databases' rows, without sorting."""
         if self.rekeying is None or self.cutoffs or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
@@ -120,9 +120,9 @@ class OperatorPlan:
 
     @cached_property
     def new_key_group_bytes(self) -> tuple[int, ...]:
-        """Estimated bytes of the result's rekeyed state by new key group, with the files of a base that is continued.
+        """Estimated bytes of the result's rekeyed state by new key group, including the files of the continued base.
 
-        The key groups of a base's directory count as equally large.
+        All key groups of a directory of the base are taken to be equally large.
         """
         sizes = list(self.expected_key_groups)
         for rekeying in self.rekeyings:
@@ -132,6 +132,6 @@ class OperatorPlan:
         return tuple(sizes)
 
     def bytes_of(self, *slots: Slot) -> int:
-        """Return the bytes of new streams in `slots`, without files of the source to which the result refers."""
+        """Return the bytes of new streams in `slots`; files of the source to which the result refers do not count."""
         rekeyed = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
         return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)

@@ -1,4 +1,4 @@
-"""Pieces of new streams: runs of bytes of the source, or literals in the plan itself."""
+"""Pieces of new streams: ranges of bytes of the source, or literals in the plan itself."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rescale.snapshot.locate import WRITTEN, Extent
 
 
 class Piece(NamedTuple):
-    """`length` bytes at `start` of source file number `file` (None: of the plan's `literals`).
+    """`length` bytes from `start` on of the source file number `file` (None: of the plan's `literals`).
 
-    `ids` is the number of the operator's table that translates state ids, None if they stay.
+    `ids` is the number of the operator's table that translates state ids; None if the ids stay.
     """
 
     file: int | None
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 class Literals:
     """Collects the literals of the plan, such as merged headers and blocks of empty key groups; equal ones are shared.
 
-    They begin with `Snapshot.written`, so that extents of these bytes are pieces of the literals.
+    The first literal is `Snapshot.written`, so that extents of those bytes become pieces with the same offsets.
     """
 
     def __init__(self, written: bytes = b"") -> None:
@@ -42,8 +42,8 @@ class Literals:
         return bytes(self._data)
 
 
-def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Return pieces with the same bytes, with adjacent pieces merged and without empty ones."""
+def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Return pieces of the same bytes: adjacent pieces are merged, and empty ones left out."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
@@ -66,14 +66,14 @@ def piece_of(extent: Extent, ids: int | None = None) -> Piece:
 
 
 def extent_of(piece: Piece) -> Extent:
-    """Return the extent of a piece of a source file; `ValueError` for a piece of literals."""
+    """Return the extent of a piece of a source file. Raises `ValueError` for a piece of literals."""
     if piece.file is None:
         raise ValueError("a piece of the plan's literals is not in a file")
     return Extent(piece.file, piece.start, piece.length)
 
 
 def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
-    """Yield the pieces of consecutive runs of bytes, a tuple for each of `lengths`."""
+    """Cut the bytes of pieces into consecutive ranges of `lengths` bytes, and yield the pieces of each range."""
     queue = iter(pieces)
     rest: Piece | None = None
     for length in lengths:

@@ -1,9 +1,9 @@
 """The plan: a value that assigns bytes of source files to new state streams.
 
 The same snapshot and request give the same plan and the same digest. All later steps only execute the plan, so the
-bytes of the result depend on nothing else. The digest, which names the files of the result, covers all that the plan
-decides. The warnings are sentences about it, and no part of it: a release that words one differently resumes the runs
-of the release before.
+bytes of the result depend on nothing else. The digest, which is part of the names of the result's files, covers all
+decisions of the plan. It does not cover the warnings, so that a release that words one differently can resume runs of
+the release before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.text.errors import SnapshotError
 
-FORMAT = 18
+FORMAT = 19
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Plan:
     """Everything that a run needs besides the source; `source` is the directory of `_metadata`.
 
     `serializers` are the users' own serializers that the source needs; a plan without them does not have the field. A
-    task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are those of the source after the
-    `surgery`. `moves` maps places in handles to the places where those files are now. If an earlier result is
-    `continued`, its files and those of its source are among `files`. With `prepared`, SST files have names that do not
-    depend on the plan (`prepared_files`).
+    task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of the source
+    after the `surgery`. `moves` maps directories in handles to the directories where those files are now. If an earlier
+    result is `continued`, its files and those of its source are among `files`. With `prepared`, SST files have names
+    that do not depend on the plan (`prepared_files`).
     """
 
     format: int
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def key_hashes(self) -> dict[str, str]:
-        """Names of the key hashes of operators whose records get new key groups, by operator id."""
+        """Name of the key hash by operator id, for operators whose records get new key groups by it."""
         rekeyed = [
             (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
         ]
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def start(self) -> Start:
-        """Start of the job from the result."""
+        """How to start the job from the result."""
         return start_of(
             self.target,
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def mixed_maxima(self) -> tuple[int, ...]:
-        """The new max parallelisms, if they differ, to which somebody has to agree (`mixed_maxima`)."""
+        """The new max parallelisms if they differ, which a user must confirm; else none (`mixed_maxima`)."""
         return mixed_maxima((operator.max_parallelism, operator.new_max_parallelism) for operator in self.operators)
 
     @property
@@ -99,7 +99,7 @@ class Plan:
         return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
-        """Return the name of a new stream's file in the target; its digest keeps plans apart."""
+        """Return the name of a new stream's file in the target; the plan's digest in it keeps plans apart."""
         if self.prepared and (piece := prepared_piece(stream)) is not None:
             file = self.files[piece.file or 0]
             return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(file, piece)}.sst"
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def bytes_compared(self) -> int:
-        """Bytes of files that are read for changed keys, where operators continue an earlier result."""
+        """Bytes of the files that are read for changed keys, in operators that continue an earlier result."""
         rekeyings = (rekeying for operator in self.operators for rekeying in operator.rekeyings)
         return sum(change.size for rekeying in rekeyings for change in rekeying.changes)
 
@@ -128,13 +128,13 @@ def plan_to_json(plan: Plan) -> bytes:
 
 
 class _Form(msgspec.Struct):
-    """The part of the document that all versions of plans share."""
+    """The field that plans of all versions have."""
 
     format: int
 
 
 def plan_from_json(document: bytes, path: str) -> Plan:
-    """Return the plan in a document. Raises `SnapshotError`, with `path`, if it is not a plan of this version."""
+    """Return the plan in a document; raises `SnapshotError` with `path` if the document is no plan of this version."""
     try:
         form = msgspec.json.decode(document, type=_Form).format
         if form != FORMAT:

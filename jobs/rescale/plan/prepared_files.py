@@ -1,10 +1,10 @@
 """SST files that are copied into the target while the job still runs, before there is a plan for its last checkpoint.
 
-Such a file is named by its identity: the place of its bytes, and the version of the file that holds them. Flink never
-writes into a file of a checkpoint again (`FsCheckpointStateOutputStream` creates each under a random name), so the same
-bytes of the same version are the same SST file, with the same properties. Its name in its directory and its level may
-differ from checkpoint to checkpoint: they are in the MANIFEST, which is made anew. So whatever plan copies a file, the
-bytes under its name are the same, and a plan for a later checkpoint takes the files that are there.
+The identity of such a file is part of its name: the place of its bytes, and the version of the file that holds them.
+Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` creates each under a random name), so the
+same bytes of the same version are the same SST file, with the same properties. Its name in RocksDB's directory and its
+level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is written anew. So every plan that
+copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SourceFile(NamedTuple):
 
 
 def prepared_piece(stream: NewStream) -> Piece | None:
-    """Return the bytes of a stream that is an SST file of the source, outside of `_metadata`; None for any other."""
+    """Return the piece of a stream that is an SST file of the source, outside of `_metadata`; else None."""
     if not isinstance(stream, CopiedFile) or stream.inline or not stream.local_name.endswith(".sst"):
         return None
     piece = stream.pieces[0] if len(stream.pieces) == 1 else None
@@ -36,7 +36,7 @@ def prepared_piece(stream: NewStream) -> Piece | None:
 
 
 def identity(file: SourceFile, piece: Piece) -> str:
-    """Return the identity of `piece`, which lies in `file`, in hex."""
+    """Return the identity of `piece`, which lies in `file`, as hex digits."""
     etag = None if file.pin.etag is None else file.pin.etag.strip('"')
     known = [file.uri, piece.start, piece.length, file.pin.size, etag, file.pin.mtime_ns]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:_HEX_DIGITS]

@@ -1,4 +1,4 @@
-"""The part of a file's name that shows that the file may be copied ahead; a module without imports."""
+"""Part of the name of a file that may be copied while the job still runs; a module without imports."""
 
 PREPARED = "prepared"
-"""Stands where the names of other files of state have a part of their plan's digest (`prepared_files`)."""
+"""Replaces the part of the plan's digest in the names of other files of state (`prepared_files`)."""

@@ -1,4 +1,4 @@
-"""Depth of the comparison of a result with its source. It is chosen for the comparison, and is not part of the plan."""
+"""Depth of the comparison of a result with its source; each comparison chooses it, so it is not part of the plan."""
 
 from __future__ import annotations
 

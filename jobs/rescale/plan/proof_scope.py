@@ -14,8 +14,8 @@ from rescale.text.errors import RequestError
 def how_proven(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
-    Raises `RequestError` if the proof is impossible in principle. If RocksDB must rewrite files in every directory, or
-    if all copied state is small enough for `_metadata`, the proof is just deeper than requested.
+    Raises `RequestError` if no state of this plan can be proven in this way. If RocksDB must rewrite files in every
+    directory, or if all copied state is small enough for `_metadata`, the proof is only deeper than requested.
     """
     if proof is Proof.RECORDS:
         return None

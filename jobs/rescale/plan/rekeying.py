@@ -15,10 +15,10 @@ from rescale.snapshot.places import ChangePlace, DatabasePlace, Place, StreamPla
 
 
 class PlannedSource(NamedTuple):
-    """Records of the source that get new key groups: their place, whose headers are pieces.
+    """Records of the source that get new key groups: their place, in which headers are pieces.
 
-    `ids` is the number of the operator's table that translates state ids, None if they stay. `estimates` are the
-    estimated bytes of each key group; a stream needs none, because its place has them.
+    `ids` is the number of the operator's table that translates state ids; None if the ids stay. `estimates` are the
+    estimated bytes of each key group, empty for a stream, whose place has the exact ones.
     """
 
     place: Place[Piece]
@@ -27,7 +27,7 @@ class PlannedSource(NamedTuple):
 
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
-        """Bytes of each key group, estimated unless the place is that of a stream."""
+        """Bytes of each key group: exact for a stream, else estimated."""
         match self.place:
             case StreamPlace(groups=groups):
                 return tuple(group[1] if group is not None else 0 for group in groups)
@@ -36,12 +36,12 @@ class PlannedSource(NamedTuple):
 
 
 _WORK_OF_ROWS, _WORK_OF_CHANGES = 3, 0.25
-"""Bytes of a key-group stream that are as much work as a byte of a database, whose rows are compressed, and as a byte
-of changed files, of which most rows are only compared, not written."""
+"""Work per byte, relative to a stream of key groups: of a database, whose rows are compressed, and of changed files, of
+which most rows are only compared, not written."""
 
 
 def work_of(place: Place[Piece]) -> int:
-    """Return the bytes of key-group streams that would be as much work as the records at a place."""
+    """Return the work to move the records at a place, as the bytes of key-group streams that take as long."""
     match place:
         case DatabasePlace():
             return place.size * _WORK_OF_ROWS
@@ -56,17 +56,19 @@ class Rekeying:
     """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
 
     Sources are in the order in which they are read; streams, which can be read in parts, come last. Timers on the heap
-    beside a database come from streams. `header` describes the states of each new stream.
+    beside a database are read from streams. `header` describes the states of each new stream; `number_of_states`
+    counts them, or is a bound if a serializer is unknown.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is
     unknown and not needed. `compressed` applies to source and result.
 
-    If an earlier result is continued, the sources are changes, and `bases` has the directory with which each new stream
-    begins, in order.
+    If an earlier result is continued, the sources are changes, and `bases` has the directory that each new stream
+    continues, in the order of `streams`.
     """
 
     sources: tuple[PlannedSource, ...]
     header: Piece
+    number_of_states: int
     compressed: bool
     key_hash: str | None
     streams: tuple[RekeyedStream, ...]
@@ -84,7 +86,7 @@ class Rekeying:
 
     @property
     def base_bytes(self) -> int:
-        """Bytes of the files of directories that are continued."""
+        """Bytes of the files of the continued directories."""
         return sum(base.database.size for base in self.bases)
 
     @property
@@ -99,16 +101,16 @@ class Rekeying:
 
     @property
     def work(self) -> int:
-        """Bytes of key-group streams that would be as much work as the sources."""
+        """Work to move all sources, in the unit of `work_of`."""
         return sum(work_of(source.place) for source in self.sources)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the source; those of databases and changelogs are estimated."""
+        """Bytes of all sources, estimated for databases and changelogs."""
         return sum(size for _, size in self.key_group_sizes())
 
     def key_group_sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield (old key group, bytes) of all sources; those of databases and changelogs are estimated."""
+        """Yield (old key group, bytes) of all sources; the bytes are estimated for databases and changelogs."""
         for source in self.sources:
             yield from enumerate(source.key_group_sizes, source.place.key_groups[0])
 
@@ -116,8 +118,8 @@ class Rekeying:
         """Return the estimated bytes of each new key group, if the max parallelism `old` becomes `new`.
 
         Old and new key group are remainders of the same hash, so they are equal modulo the greatest common divisor of
-        both maxima. Among the new key groups with this remainder, all are equally likely. If the new maximum divides
-        the old one, the result is exact.
+        both max parallelisms. All new key groups with this remainder are equally likely. If the new max parallelism
+        divides the old one, the result is as exact as the sizes of the sources.
         """
         classes = [0] * math.gcd(old, new)
         for key_group, size in self.key_group_sizes():

@@ -1,4 +1,4 @@
-"""Classes of work, which depend on the old and the new max parallelism."""
+"""Ways to move keyed state, which depend on the old and the new max parallelism."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ class WorkClass(StrEnum):
     """Way to move keyed state."""
 
     RELOCATE = "relocate"
-    """The max parallelism stays: whole key groups are copied, and records are not read."""
+    """The max parallelism stays the same: whole key groups are copied, and records are not read."""
 
     REGROUP = "regroup"
-    """The new maximum divides the old one: a record's new key group is the old one modulo the new maximum."""
+    """The new max parallelism divides the old one: the new key group is the old one modulo the new max parallelism."""
 
     REHASH = "rehash"
     """Any other change: the new key group follows from the hash of a record's key."""
 
 
 def work_class(max_parallelism: int, new_max_parallelism: int) -> WorkClass:
-    """Return the class of work for this change of the max parallelism."""
+    """Return the way to move keyed state for this change of the max parallelism."""
     if new_max_parallelism == max_parallelism:
         return WorkClass.RELOCATE
     return WorkClass.REHASH if max_parallelism % new_max_parallelism else WorkClass.REGROUP

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rescale.flink.keyed.header import LEFT_OUT, understood
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.flink.serializers.subclasses import all_put_together
+from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
@@ -60,11 +60,10 @@ def refuse_format(request: Request) -> None:
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
     """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are checkpoints of the job from before `later`. Those since the base's source show which files only
-    compactions have rewritten: these files are not read.
-
-    An operator that cannot be continued while others can is moved whole, with a warning. Raises `UnsupportedError` if
-    no operator can be continued, and `RequestError` if the base belongs to another job, shape or request.
+    `between` are checkpoints of the job from before `later`. Those taken since the base's source show which files only
+    compactions have rewritten: these files are not read. If some operators can be continued, the others are moved
+    whole, with a warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base
+    belongs to another job, shape or request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
@@ -169,7 +168,7 @@ class _Files:
         if uri not in self._numbers:
             self._numbers[uri] = len(self._files)
             self._files.append(SourceFile(uri, pin))
-        elif not pin.is_of(self._files[self._numbers[uri]].pin):
+        elif not pin.matches(self._files[self._numbers[uri]].pin):
             raise RequestError(
                 "a file changed while the plan was made",
                 path=uri,
@@ -272,7 +271,7 @@ class _Sides:
         keys = [
             understood(database.parsed).key_serializer for database in (*self.earlier.databases, *self.later.databases)
         ]
-        if all_put_together(keys) is None:
+        if merge_all_snapshots(keys) is None:
             return "the serializer of its keys has changed"
         states = {name for database in self.later.databases for name in understood(database.parsed).names}
         bases = {base.key_groups: base for base in self.result.databases}

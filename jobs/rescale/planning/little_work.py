@@ -1,4 +1,4 @@
-"""The limit below which this process does the work without workers, and no time is estimated.
+"""The amount of work up to which this process works without workers, and estimates no time.
 
 Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
 rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
@@ -19,7 +19,8 @@ LITTLE_BYTES = 128 * 1024 * 1024
 more, workers are faster as soon as they have two idle cores."""
 
 LITTLE_UNITS = 256
-"""Units of work that one process does in that time. A unit may be a file, which in S3 takes a tenth of a second."""
+"""Number of units that one process works through in that time. A unit may be a file, which in S3 takes a tenth of a
+second."""
 
 
 def fits_in_process(units: Sequence[tuple[int, object]]) -> bool:

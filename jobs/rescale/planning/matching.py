@@ -48,7 +48,7 @@ class Counterpart:
     chain: str = ""
 
     @property
-    def word(self) -> str:
+    def option_name(self) -> str:
         """The word that names the operator in options."""
         return self.uid if self.uid and "=" not in self.uid else self.operator_id
 
@@ -58,7 +58,7 @@ class Counterpart:
         return re.sub(r" ?\[[^]]*\]$|@[0-9a-f]+", "", self.name)
 
     @property
-    def sorts(self) -> frozenset[tuple[str, str]] | None:
+    def types(self) -> frozenset[tuple[str, str]] | None:
         """The names and types of its states; None if its states are not known."""
         return None if self.states is None else frozenset((state.name, state.type) for state in self.states)
 
@@ -102,8 +102,8 @@ class Matching:
     @property
     def options(self) -> list[str]:
         """The proposed options of the command line, quoted for a shell: `--rename OLD=NEW` and `--drop UID`."""
-        renames = [f"--rename {quoted(f'{match.old.word}={match.new.word}')}" for match in self.proposed]
-        return [*renames, *(f"--drop {quoted(operator.word)}" for operator in self.in_the_way)]
+        renames = [f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in self.proposed]
+        return [*renames, *(f"--drop {quoted(operator.option_name)}" for operator in self.in_the_way)]
 
     @property
     def certain(self) -> bool:
@@ -212,13 +212,13 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
 
 _Pair = tuple[Counterpart, Counterpart]
 _Key = Callable[[Counterpart], Hashable]
-"""A property of an operator that its counterpart must have, too; None if the operator has none of this sort."""
+"""A property of an operator that its counterpart must have, too; None if the operator lacks this property."""
 
 _EVIDENCE: tuple[tuple[str, _Key], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
     ("states with their serializers", lambda op: op.states or None),
-    ("name, and names and types of states", lambda op: (op.name, op.sorts) if op.name and op.sorts else None),
-    ("names and types of states", lambda op: op.sorts or None),
+    ("name, and names and types of states", lambda op: (op.name, op.types) if op.name and op.types else None),
+    ("names and types of states", lambda op: op.types or None),
     ("name", lambda op: op.name or None),
     ("name, but for its number", lambda op: op.plain_name or None),
 )
@@ -245,10 +245,10 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
 
 def _contradict(before: Counterpart, after: Counterpart) -> bool:
     """Tell whether both have states, but none in common, or one with the same name and another type."""
-    if not before.sorts or not after.sorts:
+    if not before.types or not after.types:
         return False
-    types = dict(before.sorts)
-    return not before.sorts & after.sorts or any(types.get(name, kind) != kind for name, kind in after.sorts)
+    types = dict(before.types)
+    return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
 def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:

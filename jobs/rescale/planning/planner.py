@@ -65,7 +65,7 @@ def make_plan(
     *,
     prepared: bool = False,
 ) -> Plan:
-    """Return the plan for a snapshot; raise an error that names the operator if there can be none.
+    """Return the plan for a snapshot. Raises an error that names the operator if no plan is possible.
 
     `snapshot` is the one after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
     groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
@@ -185,7 +185,7 @@ class _OperatorPlanner:
     def _by_record(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
-        """Plan keyed state whose records are read; raw keyed state still moves by key group where these stay."""
+        """Plan keyed state whose records are read; raw keyed state still moves by key group if key groups stay."""
         wanted = self.request.format
         stay = keeps_heap_timers(operator, wanted)
         rekeying = plan_rekeyed(

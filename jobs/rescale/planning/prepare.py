@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(request: Request, *, ahead: bool = False) -> Prepared:
-    """Open the source, find out how its keys hash where that matters, and plan.
+    """Open the source, choose key hashes where records get new key groups, and plan.
 
     The plan uses files that were copied ahead (`preparation`), or, with `ahead`, is for copying them.
 

@@ -17,7 +17,7 @@ UNIT_SIZE = 64 * 1024 * 1024
 """Bytes of key groups that form one unit to read; a larger key group is a unit of its own."""
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""Bytes that a partition should get, and that a write range gets at most: a task that writes holds them in memory."""
+"""Desired bytes of a partition, and most bytes of a write range: a task that writes holds them in memory."""
 
 MOST_PARTITIONS = 50_000
 """Largest number of partitions of a shuffle. A partition that exceeds its memory spills to the scratch directory."""

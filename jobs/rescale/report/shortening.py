@@ -18,7 +18,7 @@ T = TypeVar("T")
 _Operator = InspectedOperator | PlannedOperator
 
 
-def first(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
+def lowest(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
     """Return all items in order if there are at most `most`, else the `most` items of the lowest rank, sorted by it."""
     return list(items) if len(items) <= most else sorted(items, key=rank)[:most]
 

@@ -69,25 +69,18 @@ StepResult = MovedStreams | PreparedFiles | Certificate | DiffDocument | None
 """Result of a step; None for a process that carries out several steps, each with a result document of its own."""
 
 
-class MovedResult(msgspec.Struct, frozen=True, kw_only=True):
+class MovedResult(MovedStreams, frozen=True, kw_only=True):
     """Result of a step that moved state: the place of the new handles, the number of new streams, and their bytes."""
 
     status: Literal["done"]
-    handles: str
-    streams: int
-    bytes: int
     seconds: float
     metrics: StepMetrics
 
 
-class PreparedResult(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedResult(PreparedFiles, frozen=True, kw_only=True):
     """Result of the step that copies files ahead: all files of the plan's source that can be, and the new ones."""
 
     status: Literal["done"]
-    files: int
-    bytes: int
-    new_files: int
-    new_bytes: int
     seconds: float
     metrics: StepMetrics
 

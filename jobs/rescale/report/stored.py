@@ -148,7 +148,7 @@ _PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)
 _CERTIFIED = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED)
 
 _OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
-"""States in which the files beside the target belong to this plan."""
+"""States of a target in which the files beside it belong to this plan."""
 
 
 def _results(plan: Plan) -> Iterator[tuple[str, StepEnd | FailedResult]]:

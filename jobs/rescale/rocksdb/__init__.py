@@ -1,1 +1,1 @@
-"""Flink's RocksDB directories: what is in one, its rows in batches, and new ones, assembled, rewritten or written."""
+"""Read Flink's RocksDB directories, and make new ones: assembled from existing files, compacted, or of new rows."""

@@ -24,10 +24,11 @@ from rescale.text.errors import SnapshotError
 def checked_manifest(
     files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
-    """Return the MANIFEST after all checks that need no rows.
+    """Return the MANIFEST of a database, after all checks that need no rows.
 
-    `files` are the result of `needed_files`, `content` reads one of them, `states` are the state names in the meta
-    stream. Raises `SnapshotError` if the parts contradict each other, and `UnsupportedError` for unsupported features.
+    `files` are the result of `needed_files`, `content` returns the bytes of one file, and `states` are the state names
+    in the meta stream (`IncrementalRemoteKeyedStateHandle`). Raise `SnapshotError` if the parts contradict each other,
+    and `UnsupportedError` for unsupported features.
     """
     try:
         return _inventory(files, content, states)
@@ -42,7 +43,7 @@ def _inventory(
     manifests = [file.name for file in files if file.name.startswith("MANIFEST-")]
     if CURRENT not in by_name or len(manifests) != 1:
         raise SnapshotError(
-            "a handle does not list one CURRENT and one MANIFEST",
+            "the state handle does not list exactly one CURRENT and one MANIFEST",
             path=files[0].uri if files else None,
             found=", ".join(sorted(by_name)),
         )
@@ -66,7 +67,7 @@ def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manif
     if tables != live.keys():
         missing, surplus = sorted(live.keys() - tables), sorted(tables - live.keys())
         raise SnapshotError(
-            "the handle and the MANIFEST list different SST files",
+            "the state handle and the MANIFEST list different SST files",
             path=manifest.uri,
             expected=f"{len(live)} files" + (f", {missing[0]} among them" if missing else ""),
             found=f"{len(tables)} files" + (f", {surplus[0]} among them" if surplus else ""),
@@ -74,7 +75,7 @@ def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manif
     for name, file in live.items():
         if listed[name].length != file.size:
             raise SnapshotError(
-                f"the SST file {name} has another size than in the MANIFEST",
+                f"the size of the SST file {name} differs from the MANIFEST",
                 path=listed[name].uri,
                 expected=f"{file.size} bytes",
                 found=f"{listed[name].length} bytes",
@@ -85,11 +86,13 @@ def _check_states(manifest: Manifest, states: Collection[str], file: StoredFile)
     families = {family.name: family for family in manifest.column_families}
     if families.pop(DEFAULT_COLUMN_FAMILY).files:
         raise SnapshotError(
-            "the database has rows in a column family of no state", path=file.uri, found=DEFAULT_COLUMN_FAMILY
+            "the database has rows in a column family that belongs to no state",
+            path=file.uri,
+            found=DEFAULT_COLUMN_FAMILY,
         )
     if families.keys() != set(states):
         raise SnapshotError(
-            "the database and its meta stream have different states",
+            "the column families of the database differ from the states in its meta stream",
             path=file.uri,
             expected=", ".join(sorted(states)),
             found=", ".join(sorted(families)),

@@ -1,4 +1,4 @@
-"""Names, numbers and levels that are the same in all databases that Rescale makes."""
+"""File names, file numbers and levels that all databases made by Rescale share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
 FIRST_TABLE = 10
 NUMBERS_LEFT = 10
-"""Numbers left free between the highest number of a file and the next one that RocksDB assigns."""
+"""File numbers left unused between the highest file number and the next file number in the MANIFEST."""
 
 LEVELS = 7
 """Number of levels with which Flink opens a database (`num_levels`)."""
@@ -18,5 +18,8 @@ UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unkno
 
 
 def newest_creation(files: Iterable[LiveFile]) -> int:
-    """Return when the newest of the files was written, in seconds since 1970; 1 if unknown, never 0."""
+    """Return the newest creation time of the files, in seconds since 1970; 1 if none is known.
+
+    The result is never 0, which RocksDB reads as unknown (`kUnknownFileCreationTime`).
+    """
     return max((file.number_in(FileTag.CREATION_TIME) or 1 for file in files), default=1)

@@ -1,7 +1,8 @@
 """Key groups as a range of RocksDB's user keys, and how the key range of a file overlaps it.
 
-A key begins with its key group, in one byte up to max parallelism 128, else in two. Keys are ordered by their bytes, so
-consecutive key groups are one range of keys. Its end always fits: max parallelism is at most 32768.
+A key begins with its key group, in one byte up to max parallelism 128, else in two (`CompositeKeySerializationUtils`).
+RocksDB orders keys by their bytes, so consecutive key groups are one range of keys. The end of the range fits into as
+many bytes as a key group, because max parallelism is at most 32768.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 
 
 class Overlap(Enum):
-    """Position of a file's keys: all outside a range, all inside it, or neither."""
+    """Position of a file's keys: all outside a range, all inside it, or on both sides of a bound."""
 
     OUTSIDE = "outside"
     INSIDE = "inside"
@@ -24,7 +25,7 @@ class Overlap(Enum):
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The user keys in [begin, end)."""
+    """Range [begin, end) of user keys."""
 
     begin: bytes
     end: bytes
@@ -51,6 +52,6 @@ class KeyRange:
 
 
 def key_range(key_groups: KeyGroupRange, max_parallelism: int) -> KeyRange:
-    """Return the range of all keys in these key groups."""
+    """Return the range of all user keys in these key groups."""
     size = prefix_size(max_parallelism)
     return KeyRange(key_groups.first.to_bytes(size, "big"), (key_groups.last + 1).to_bytes(size, "big"))

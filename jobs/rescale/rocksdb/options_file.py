@@ -1,8 +1,8 @@
 """Check of the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
 
-Most of its hundreds of settings are about the machine where Flink ran, and a reader must not adopt them. But the
-comparator, the merge operator and the table format of each column family must be Flink's: with another merge operator,
-or none, lists would be read wrongly or not at all.
+Most of the hundreds of settings in OPTIONS concern the machine where Flink ran, and a reader must not adopt them. But
+the comparator, the merge operator and the table format of each column family must be Flink's. With another merge
+operator, or none, RocksDB would return wrong or no values of list states.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WANTED = {
         re.compile(r"(\{id=)?(StringAppendTESTOperator|stringappendtest)(;delimiter=,)?;?\}?|nullptr"),
         "a merge operator other than Flink's",
     ),
-    "table_factory": (re.compile("BlockBasedTable"), "SST files of another format"),
+    "table_factory": (re.compile("BlockBasedTable"), "SST files of a format other than Flink's"),
 }
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
 _OF_COLUMN_FAMILY = "CFOptions"
@@ -35,7 +35,10 @@ _NONE = "nullptr"
 
 
 def check_options(data: bytes, path: str) -> None:
-    """Raise `UnsupportedError` for a column family with settings that Flink never uses."""
+    """Raise `UnsupportedError` if a column family has settings that Flink never uses.
+
+    `data` is the content of OPTIONS, and `path` names the file in errors. Raise `SnapshotError` if it cannot be parsed.
+    """
     for family, option, value in _column_family_settings(data, path):
         if option in _WANTED:
             wanted, otherwise = _WANTED[option]
@@ -46,9 +49,10 @@ def check_options(data: bytes, path: str) -> None:
 
 
 def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
-    """Return the column families whose compactions drop no live row: they have no filter.
+    """Return the column families without a compaction filter, whose compactions drop no live row.
 
-    Flink's TTL has one for its states (`RocksDbTtlCompactFiltersManager`), which drops expired rows.
+    Flink sets a filter for states with a TTL, which drops expired rows (`RocksDbTtlCompactFiltersManager`). Arguments
+    and errors are those of `check_options`.
     """
     filters = defaultdict[str, list[str]](list)
     for family, option, value in _column_family_settings(data, path):
@@ -58,9 +62,10 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 
 
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
-    """Raise `UnsupportedError` if RocksDB opens a column family with fewer than `levels` levels.
+    """Raise `UnsupportedError` if the job opens a column family with fewer than `levels` levels.
 
-    Rewritten rows lie in the last level. FIFO compaction has a single level (`SanitizeOptions`).
+    Rescale puts rewritten rows into the last level, and changes into the levels above. FIFO compaction uses a single
+    level (`SanitizeOptions`). Arguments and other errors are those of `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")

@@ -1,7 +1,7 @@
 """The files of a database as Flink's handle lists them (`IncrementalRemoteKeyedStateHandle`).
 
 A checkpoint of RocksDB is a directory of SST files, CURRENT, OPTIONS, and the MANIFEST, which lists the live SST files.
-Flink stores each file under another name; the handle holds its name in the directory, which is checked here.
+Flink stores each file under another name. The handle records the name in the directory, which `needed_files` checks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _BLOBS = re.compile(r"\d+\.blob")
 
 @dataclass(frozen=True)
 class StoredFile:
-    """The file `name` of the directory: `length` bytes of `uri` from `start` on, in the version `pin`.
+    """File `name` of a RocksDB directory: `length` bytes of the file `uri` from offset `start` on, in version `pin`.
 
-    If the handle holds the bytes itself, they are `data`, and `uri` is the file with the handle.
+    If the bytes are in memory, such as those of a `ByteStreamStateHandle`, they are `data`, and `uri` is for errors
+    only.
     """
 
     name: str
@@ -38,7 +39,10 @@ class StoredFile:
 
 
 def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
-    """Return all files but empty write-ahead logs; `UnsupportedError` for files that Flink's databases never have."""
+    """Return all files except empty write-ahead logs.
+
+    Raise `UnsupportedError` for files that Flink's databases never have, and `SnapshotError` for two files of one name.
+    """
     for file in files:
         if _BLOBS.fullmatch(file.name):
             raise UnsupportedError("the database has blob files", path=file.uri, found=file.name, advice=CANONICAL)
@@ -54,7 +58,7 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     needed = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
     for name, count in Counter(file.name for file in needed).items():
         if count > 1:
-            raise SnapshotError("a handle lists a file of its database twice", path=needed[0].uri, found=name)
+            raise SnapshotError("the state handle lists a file of the database twice", path=needed[0].uri, found=name)
     return needed
 
 

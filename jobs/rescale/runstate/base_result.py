@@ -80,7 +80,7 @@ def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snap
         raise _gone(target, source.metadata_uri, "another checkpoint")
     planned = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if not pin.is_of(planned.get(uri)):
+        if not pin.matches(planned.get(uri)):
             raise _gone(target, uri, "no file" if uri in source.missing else "another version of the file")
     return source
 

@@ -97,7 +97,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
 
 
 def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
-    """Yield each file that is not in its certified version, with its current version; None without a file.
+    """Yield each file that is not in its certified version, with its current version (None: it does not exist).
 
     A listing may be outdated, so each file that differs in it is looked up again. Files of the source are not listed:
     the right to read them does not include the right to list, and there may be many others.
@@ -106,9 +106,9 @@ def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[Cert
     existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
-        if not file.pin.is_of(existing.get(uri)):
+        if not file.pin.matches(existing.get(uri)):
             now = open_store(uri).stat(uri)
-            if not file.pin.is_of(now):
+            if not file.pin.matches(now):
                 yield file, now
 
 

@@ -93,9 +93,9 @@ def refuse_unavailable_target(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class PlannedNames:
-    """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance.
+    """Names of the files of a result. For files in RocksDB directories, only prefixes are known in advance.
 
-    With `prepared`, names of all files that were copied ahead are included: the run removes the ones it does not need.
+    With `prepared`, names of all files that were copied ahead are included: the run removes those it does not need.
     """
 
     whole: frozenset[str]

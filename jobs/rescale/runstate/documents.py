@@ -53,7 +53,7 @@ def store_report_data(plan: Plan, data: bytes) -> None:
 def refuse_other_result(uri: str) -> None:
     """Raise `RequestError` if the result document of a step would replace another file, or be in a snapshot.
 
-    Beside a target every file with the document's name is ours.
+    Beside a target, a file with the name of such a document is always Rescale's own.
     """
     folder, store = parent(uri), open_store(uri)
     if folder.endswith(BESIDE):
@@ -93,7 +93,7 @@ def load_plan(uri: str) -> Plan:
 
 
 def _read_plan(uri: str) -> Plan:
-    """Read the plan, and compare its digest with the one in its name, which two misreads never agree on."""
+    """Read the plan, and compare its digest with the one in its name, so that a misread cannot go unnoticed."""
     plan, named = plan_from_json(read_document(uri), uri), _OF_PLAN.fullmatch(name(uri))
     if named is not None and named[1] != plan.digest:
         raise SnapshotError(

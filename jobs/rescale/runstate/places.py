@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rescale.plan.prepared_name import PREPARED
 from rescale.storage.files.document_folders import BESIDE, ORDERS, PINS, ROUNDS
-from rescale.storage.locations import contains, join, real
+from rescale.storage.locations import contains, join, resolve_links
 
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
@@ -36,7 +36,7 @@ def beside(target: str) -> str:
 
     If the target is a symbolic link, the directory is beside the link's destination, so that each target has one claim.
     """
-    return f"{real(target)}.rescale"
+    return f"{resolve_links(target)}.rescale"
 
 
 @dataclass(frozen=True)
@@ -220,4 +220,4 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 def is_in_follower_directory(uri: str) -> bool:
     """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
-    return any(f"{BESIDE}/{folder}/" in real(uri) for folder in (PINS, ROUNDS))
+    return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

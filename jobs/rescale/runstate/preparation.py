@@ -11,9 +11,9 @@ It may be repeated, for newer checkpoints of any job and for any request. The ta
 
 The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
 the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
-copied them, and copies the others. It removes prepared files that its result lacks before its candidate is compared,
-and once more before it publishes. `validate` compares the content of prepared files like that of all others. `discard`
-removes all of them, then `prepared.json`.
+copied them, and copies the others. The run removes prepared files that are no part of its result: before its candidate
+is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others.
+`discard` removes all of them, then `prepared.json`.
 
 A preparation ends by removing files of older checkpoints. It checks for a claim before each file that it copies and
 each request that deletes. If there is one, it removes the files that it has copied since, unless the claiming plan
@@ -95,7 +95,7 @@ def refuse_claimed(target: str) -> None:
 
 
 def end_preparing(plan: Plan) -> None:
-    """Remove the prepared files that a result of this plan would lack: they are of older checkpoints.
+    """Remove the prepared files of older checkpoints: those that a result of this plan would not contain.
 
     Raises `RequestError` if the target was claimed or discarded meanwhile.
     """
@@ -107,7 +107,7 @@ def end_preparing(plan: Plan) -> None:
 
 
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
-    """Remove files that came after a run had claimed the target, or after it was discarded.
+    """Remove files that this preparation put after a run had claimed the target, or after the target was discarded.
 
     These are files of this plan that did not exist `before`, and that the claiming plan does not name. All are kept if
     the claiming plan cannot be read, for example because another version of Rescale wrote it.

@@ -59,8 +59,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
 def _begin(plan: Plan, claim: Claim | None) -> bool:
     """Put the mark that precedes `_metadata`; return whether another run has published meanwhile.
 
-    Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or another run published it and
-    it is gone since.
+    Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or `_metadata` is gone since
+    another run published it.
     """
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.publishing, b"the _metadata of this result was about to be put\n")
@@ -134,7 +134,7 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
     """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first gives way itself.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
-    could end between the two checks. If the claim has changed, the mark that was just put is meaningless, and removed.
+    could end between the two checks. If the claim has changed, the mark that was just put is void, and is removed.
     """
     discarded = is_being_discarded(plan.target)
     now = _claim_on(plan)

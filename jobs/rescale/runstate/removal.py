@@ -93,7 +93,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
-    """Raise `RequestError` if the claiming plan has another target: somebody has copied or moved its documents here.
+    """Raise `RequestError` if the claiming plan has another target: then the documents were copied or moved here.
 
     A plan that cannot be read names no target, and is checked where the names of files depend on it.
     """

@@ -63,7 +63,8 @@ the target is FREE meanwhile. Their files have tables of their own (`follower`, 
 Limits. A process can be paused for any time between its last check and the request that follows, and no store has a
 request that does both. So three things can go wrong. A publisher that is paused for as long as a job takes to own the
 result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a new run of the
-same plan. A paused publisher publishes although a question has been put meanwhile.
+same plan. A paused publisher publishes although meanwhile the question of an approval
+has been put.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from pathlib import Path
 from rescale.plan.plan import Plan
 from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
 from rescale.storage.files import document_folders, owned
-from rescale.storage.files.local_errors import translated
+from rescale.storage.files.local_errors import translated_errors
 from rescale.storage.files.mounts import location_of
-from rescale.storage.locations import contains, is_s3, real
+from rescale.storage.locations import contains, is_s3, resolve_links
 from rescale.text.errors import RequestError
 
 _DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
@@ -27,8 +27,10 @@ _DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{
 
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
-    ours = [real(target), beside(target)]
-    lexically = any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours)
+    ours = [resolve_links(target), beside(target)]
+    lexically = any(
+        contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in ours
+    )
     if lexically or _overlap(snapshot, target):
         raise RequestError(
             "the target must be neither inside the source nor around it",
@@ -67,7 +69,7 @@ def check_documents(target: str) -> None:
     """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
     if is_s3(target):
         return
-    with translated(beside(target)):
+    with translated_errors(beside(target)):
         _check_documents(target, Path(beside(target)))
 
 
@@ -94,7 +96,7 @@ def take_documents(target: str) -> None:
         return
     documents = Path(beside(target))
     if documents.is_dir() and not document_folders.is_marked(documents):
-        with translated(str(documents)):
+        with translated_errors(str(documents)):
             owned.mark(documents)
 
 

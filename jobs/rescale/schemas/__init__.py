@@ -1,1 +1,1 @@
-"""JSON Schemas of the documents that Rescale answers with and leaves beside a target."""
+"""JSON Schemas of the documents that Rescale prints and leaves beside a target."""

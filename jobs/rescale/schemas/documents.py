@@ -1,7 +1,7 @@
 """The published documents: their types, and the version of each schema.
 
-A schema keeps its version as long as it keeps its meaning. `tests/schemas` compares each schema with the digest of its
-version, so that any change of a type gets a new version.
+The version of a schema changes whenever the schema accepts other documents. `tests/schemas` compares each schema,
+without its descriptions, with the digest of its version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rescale.text.error_document import ErrorDocument
 
 
 class PublishedSchema(msgspec.Struct, frozen=True):
-    """A document with a schema: its name, the version and the id of the schema, and where the document comes from."""
+    """A document with a schema: its name, the version and the id of the schema, and where users get the document."""
 
     document: str
     version: int
@@ -41,13 +41,13 @@ class PublishedSchema(msgspec.Struct, frozen=True):
 
 
 class SchemaList(msgspec.Struct, frozen=True):
-    """All documents with a schema: the answer of `schema` without a document."""
+    """All documents with a schema: the output of `rescale schema` without an argument."""
 
     schemas: tuple[PublishedSchema, ...]
 
 
 class PublishedDocument(NamedTuple):
-    """A published document; it is of one of the `types`."""
+    """A published document, which has one of the `types`; `where` says where users get it."""
 
     name: str
     version: int

@@ -32,13 +32,13 @@ def schema_of(document: PublishedDocument) -> dict[str, Any]:
 
 
 def _purpose(document: PublishedDocument) -> str:
-    """Return the first sentence about the first type."""
+    """Return the first paragraph of the first type's docstring."""
     text = inspect.getdoc(document.types[0]) if isinstance(document.types[0], type) else None
     return _one_line((text or "a list of rows").partition("\n\n")[0])
 
 
 def _unwrapped(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return a definition with each paragraph of its description on a line of its own."""
+    """Return a definition in whose description each paragraph is on a line of its own."""
     if "description" not in definition:
         return definition
     paragraphs = definition["description"].split("\n\n")

@@ -1,1 +1,1 @@
-"""The model of a snapshot: its metadata, the extents of its streams, and their headers."""
+"""Read a snapshot into a model: its metadata, the extents of its streams, and their headers."""

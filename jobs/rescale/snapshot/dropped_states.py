@@ -1,7 +1,7 @@
 """Dropping single states of an operator, which keeps its other states.
 
-The elements of operator state are separate for each state, so dropping one removes its elements from the stream. The
-records of keyed states are mixed: their readers skip those of the states that `Operator.dropped_states` names.
+Operator state stores the elements of each state apart, so dropping a state removes its elements from the stream. The
+records of keyed states are mixed. Their readers skip the records of the states in `Operator.dropped_states`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _DROP_ALL = Advice("drop the whole operator (", mention("drop", "UID"), "), or l
 
 @dataclass(frozen=True)
 class DroppedState:
-    """A state that is left out.
+    """A state that the result leaves out.
 
-    `of_bytes` counts the bytes of the state and of all states that are stored together with it, `bytes` those of the
-    state alone. For operator state both are the same. For keyed state `elements` is None, and `bytes` is None if the
-    operator has several keyed states: their sizes are not known before the records are read. RocksDB keeps each state
-    in SST files of its own; if MANIFESTs were read, `stored_bytes` counts their bytes, which are compressed and include
+    `bytes` counts the bytes of the state, and `of_bytes` those of all states that are stored together with it. For
+    operator state both are the same. For keyed state `elements` is None, and `bytes` is None if the operator has
+    several keyed states, because their sizes are not known before the records are read. RocksDB keeps each state in SST
+    files of its own. If MANIFESTs were read, `stored_bytes` counts the compressed bytes of these files, including
     overwritten and deleted rows.
     """
 
@@ -41,15 +41,15 @@ class DroppedState:
 
 
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
-    """Return the states with a name: an operator may have a keyed state and operator state of the same name.
+    """Return the dropped states with this name; an operator may have a keyed state and operator state of one name.
 
-    Raises `UnsupportedError` if a state cannot be left out.
+    Raise `UnsupportedError` if a state cannot be left out.
     """
     return (*_lost_keyed(operator, name), *_lost_elements(operator, name))
 
 
 def state_names(operator: Operator) -> list[str]:
-    """Return the sorted names of states that can be dropped."""
+    """Return the sorted names of the states that can be dropped."""
     elements = [state.name for stream in operator.operator for state in stream.states]
     return sorted({*_keyed_types(operator), *elements})
 
@@ -72,9 +72,9 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
 
 
 def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
-    """Return the dropped state with its bytes in SST files, if `operator` has databases whose MANIFESTs were read.
+    """Return the dropped state with its `stored_bytes`, if `operator` has databases whose MANIFESTs were read.
 
-    `operator` is the one that the state is left out of.
+    `operator` is the operator that loses the state.
     """
     if lost.elements is not None or not any(database.tables for database in operator.databases):
         return lost
@@ -91,7 +91,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
     timers = [state.name for stream in operator.raw_timers if stream.parsed for state in stream.parsed.states]
     if name in timers:
         raise UnsupportedError(
-            "timers that are kept on the heap beside the keyed state cannot be left out",
+            "cannot leave out timers that are kept on the heap, in raw keyed state",
             operator=operator.label,
             state=name,
             advice=f"{CANONICAL}, in which timers are state like any other",
@@ -103,7 +103,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
         if name in {state.name for stream in operator.operator for state in stream.states}:
             return
         raise UnsupportedError(
-            "an unknown serializer hides the names of the keyed states, so none of them can be left out",
+            "an unknown serializer hides the names of the keyed states, so no single state can be left out",
             operator=operator.label,
             state=name,
             advice=_DROP_ALL,
@@ -119,7 +119,7 @@ def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
         return
     if any(stream.parsed is None for stream in operator.operator if stream.header):
         raise UnsupportedError(
-            "an unknown serializer hides the descriptions of the other states in the header of the operator state",
+            "an unknown serializer hides the other states in the header of the operator state",
             operator=operator.label,
             state=name,
             advice=_DROP_ALL,
@@ -131,13 +131,13 @@ def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
 
 
 def _keyed_types(operator: Operator) -> dict[str, str]:
-    """Return the types of managed keyed states, by name."""
+    """Return the types of the managed keyed states, by name."""
     headers = [holder.parsed for holder in operator.managed_keyed if holder.parsed is not None]
     return {state.name: state.state_type for header in headers for state in header.states}
 
 
 def _without(stream: ElementStream, names: Collection[str]) -> ElementStream | None:
-    """Return the stream without states of these names; None if nothing is left of it."""
+    """Return the stream without the states of these names; None if no state is left."""
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream

@@ -1,4 +1,4 @@
-"""Oddities of a snapshot, as sentences for the user; `inspect` prints them, and plans repeat them."""
+"""Findings about a snapshot, as sentences for the user. `inspect` prints them, and plans repeat them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_NAMED = 5
 
 
 def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str]:
-    """Return a sentence for each finding, worst first; `kafka` has the offsets that were read, if any."""
+    """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
         *_gone(snapshot.missing),
@@ -38,13 +38,13 @@ def _moved(snapshot: Snapshot) -> Iterator[str]:
         number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
         if number:
             yield (
-                f"the snapshot was moved: {number} files are read below {move.new} instead of {move.old}, where its "
-                "handles place them; Flink would look for them there"
+                f"the snapshot was moved: {number} files are read below {move.new} instead of {move.old}, where the "
+                "state handles place them and Flink would look for them"
             )
 
 
 def _layout(operator: Operator) -> Iterator[str]:
-    """Compare keyed state with the key groups that Flink will assume: at the stored parallelism it does not check."""
+    """Compare keyed state with the key groups that Flink will assume without a check at the stored parallelism."""
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
         without = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
@@ -54,7 +54,7 @@ def _layout(operator: Operator) -> Iterator[str]:
                 yield (
                     f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
                     f"its keyed state holds {stream.key_groups}; started at parallelism {operator.parallelism}, Flink "
-                    "would silently drop the key groups that do not belong there"
+                    "would silently drop the key groups that the subtask does not own"
                 )
             for key_group in stream.key_groups:
                 if key_group in holders:
@@ -74,6 +74,6 @@ def _layout(operator: Operator) -> Iterator[str]:
 def _ownership(snapshot: Snapshot) -> Iterator[str]:
     if is_checkpoint_directory(snapshot.directory):
         yield (
-            "this is a checkpoint: while its job runs, Flink may delete its files at any time, and a run that misses "
-            "one fails. Stop the job, or take a savepoint"
+            "this is a checkpoint: while its job runs, Flink may delete its files at any time, and then this run "
+            "fails. Stop the job, or take a savepoint"
         )

@@ -1,4 +1,4 @@
-"""A bounded sample of an operator's keys, to find out how they hash."""
+"""A bounded sample of an operator's keys, from which the hash of the keys is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.records import RecordReader, Records
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_reader import NUMBER_SIZE, HeapReader
 from rescale.flink.keyed.key_group_table import Framing
@@ -29,7 +29,10 @@ _MOST_KEYS = 10_000
 
 
 class KeySample(NamedTuple):
-    """Keys in a buffer, from `starts` on and before `limits`, with the key group of each."""
+    """Sampled keys: key i is at the start of `data[starts[i]:limits[i]]`, in key group `groups[i]`.
+
+    The bytes behind the key are the rest of its record's key, such as the namespace.
+    """
 
     data: Bytes
     starts: Longs
@@ -38,10 +41,10 @@ class KeySample(NamedTuple):
 
 
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
-    """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
+    """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many bytes of databases.
 
-    Leaves out streams with an unknown serializer in their header, and the changes and databases of changelogs. Raises
-    `SnapshotError` if records cannot be read.
+    The sample leaves out streams with an unknown serializer in their header, and the changes and databases of
+    changelogs. Raise `SnapshotError` if records cannot be read.
     """
     sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
     keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]
@@ -51,7 +54,7 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
-    """Yield (key group, key) from the beginnings of key groups."""
+    """Yield (key group, key) pairs from the beginnings of key groups."""
     materialised = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
     filled = [
         (stream, key_group, extent)
@@ -69,19 +72,19 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
 def keys_of_group(
     max_parallelism: int, stream: KeyedStream, files: SnapshotFiles, key_group: int, extent: Extent
 ) -> Iterator[bytes]:
-    """Yield the keys in the first 64 KiB of a key group, each with the rest of the key of its record.
+    """Yield the keys in the first 64 KiB of a key group, each with the rest of its record's key (namespace, map key).
 
-    All serializers in the header of the stream must be known, and the lengths of the entries of heap streams.
+    All serializers in the header of the stream must be known. Raise `SnapshotError` if records cannot be read.
     """
     header = stream.parsed
     if header is None:
         raise ValueError(f"the header of subtask {stream.subtask} is not understood")
-    leads = key_leads(header)
+    offsets = key_offsets(header)
     try:
         data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
         read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read(header, max_parallelism, key_group, data):
-            starts = records.starts + leads[records.states]
+            starts = records.starts + offsets[records.states]
             for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
     except SnapshotError as error:

@@ -1,4 +1,4 @@
-"""Keyed state of one subtask: a stream of key groups, a RocksDB directory, or a changelog over these."""
+"""Keyed state of one subtask: a stream of key groups, a RocksDB directory, or a changelog on top of these."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rescale.snapshot.locate import Extent
 class KeyedStream:
     """The keyed stream of one subtask.
 
-    `groups` are the extents of the key groups from `first_key_group` on, None for an absent key group. `header` is
-    empty for raw keyed state; `parsed` is None if the header has an unknown serializer. If raw keyed state is timers,
-    `services` has their services, and `parsed` is the header that canonical state would have for them, None if there
-    is no service.
+    `tag` is the `HandleTag` of the stream's handle. `groups` are the extents of the key groups from `first_key_group`
+    on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the header has an
+    unknown serializer. If raw keyed state holds timers, `services` has their timer services, and `parsed` is the header
+    that canonical state would have for these timers, None if there is no service.
     """
 
     subtask: int
@@ -56,7 +56,7 @@ class KeyedStream:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """Names of the states, by state id; none if the header has an unknown serializer."""
+        """Names of the states, by state id; empty if the header has an unknown serializer."""
         return tuple(state.name for state in self.parsed.states) if self.parsed is not None else ()
 
     @property
@@ -68,7 +68,7 @@ class KeyedStream:
 
     @property
     def filled_groups(self) -> Iterator[tuple[int, Extent]]:
-        """(key group, extent) of every key group with entries; the length of a heap key group tells."""
+        """(key group, extent) of every key group without those that are known to be empty, by their length."""
         header = self.parsed if self.framing is Framing.HEAP else None
         for key_group, extent in self.present_groups:
             if header is None or not is_empty_group(extent.length, header):
@@ -82,7 +82,7 @@ class KeyedStream:
 
 
 class DatabaseFile(NamedTuple):
-    """A file of a RocksDB directory: its name there, and where its bytes lie."""
+    """A file of a RocksDB directory: its name in the directory, and the extent of its bytes."""
 
     name: str
     extent: Extent
@@ -100,9 +100,9 @@ class LiveTable(NamedTuple):
 class Database:
     """The keyed state of one subtask as a RocksDB directory; only its rows of `key_groups` count.
 
-    `header_extent` is the extent of the stream that describes its states, with the bytes `header`; `parsed` is as for
-    `KeyedStream`. `tables` and `source` are set once the MANIFEST was read, and `measured`, the bytes of each key
-    group, once they were measured.
+    `header_extent` is the extent of the meta stream, which describes the states, and `header` are its bytes; `parsed`
+    is as for `KeyedStream`. `with_tables` sets `tables` and `source` from the MANIFEST, and `with_key_group_sizes` sets
+    `measured`, the bytes of each key group.
     """
 
     subtask: int
@@ -116,7 +116,7 @@ class Database:
     measured: tuple[int, ...] = ()
 
     framing = Framing.CANONICAL
-    """A row is a canonical record (`RocksDBKeyedStateBackend`)."""
+    """Framing of the records: a row has the content of a canonical record (`RocksDBKeyedStateBackend`)."""
 
     has_no_entry = False
 
@@ -130,13 +130,13 @@ class Database:
 
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
-        """Bytes of each key group; equal shares if they were not measured."""
+        """Bytes of each key group, in equal shares if they were not measured."""
         number = len(self.key_groups)
         return self.measured or (self.size // max(number, 1),) * number
 
 
 class ChangeSet(NamedTuple):
-    """Changes of a changelog: the set that begins at `offset` of a file, or a list in `_metadata` (None)."""
+    """Changes of a changelog: the change set that begins at `offset` of `extent`, or a list in `_metadata` (None)."""
 
     extent: Extent
     offset: int | None
@@ -144,11 +144,12 @@ class ChangeSet(NamedTuple):
 
 @dataclass(frozen=True)
 class Changelog:
-    """The keyed state of one subtask: its materialised `base`, and the changes since. Only `key_groups` count.
+    """The keyed state of one subtask as a changelog: the materialised `base`, and the changes since then.
 
-    `base` may be empty or have several parts, which may hold other key groups, too. `parsed` is the header of the state
-    after all changes, None if a serializer is not known; `header` has its bytes, which lie in no file. `logged` are the
-    names of the states with changes, and `log_size` counts the bytes of the changes.
+    Only rows of `key_groups` count. `base` may be empty or have several parts, which may hold other key groups, too.
+    `parsed` is the header of the state after all changes, None if a serializer is unknown; `header` has the bytes of
+    that header, which no file has. `logged` are the names of the states that the changes describe, and `log_size` is
+    the size of the changes in bytes.
     """
 
     subtask: int
@@ -177,18 +178,18 @@ class Changelog:
 
     @property
     def file_numbers(self) -> tuple[int, ...]:
-        """Numbers of all its files."""
+        """Numbers of all files of the changelog."""
         below = (number for part in self.base for number in part.file_numbers)
         return (*(change.extent.file for change in self.changes), *below)
 
 
-KeyedHolder: TypeAlias = KeyedStream | Database | Changelog
-"""Keyed state of a subtask whose records can be read."""
+KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog
+"""A stream, a RocksDB directory or a changelog with keyed state of a subtask whose records can be read."""
 
 
 @dataclass(frozen=True)
 class OtherKeyed:
-    """Keyed state of a kind that cannot be read. `size` counts the bytes of its files."""
+    """Keyed state of a kind that cannot be read; `size` is the size of its files in bytes."""
 
     subtask: int
     handle: KeyedHandle

@@ -1,9 +1,9 @@
-"""The places of the bytes that state handles name, and the check that a handle may point there.
+"""The places of the bytes that state handles name, and the check that a handle may point to its place.
 
-Every stream of a snapshot is an extent of a file: inline state is an extent of `_metadata` itself, a segment is one of
-a merged file. A damaged or forged `_metadata` must not make us read other files. So handles may point into the
-snapshot's directory, for a checkpoint also into its job's directory, and elsewhere only if the user allows it. Moved
-files are only looked up at their new place.
+Every stream of a snapshot is an extent of a file: inline state is an extent of `_metadata` itself, and a segment is an
+extent of a merged file. A damaged or forged `_metadata` must not make Rescale read other files. So handles may point
+into the snapshot's directory, for a checkpoint also into its job's directory, and elsewhere only if the user allows it.
+Moved files are read only from their new place.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.text.names import quoted
 
 WRITTEN = -1
-"""File number of bytes that no file of the snapshot has, because Rescale wrote them (`Snapshot.written`)."""
+"""File number of bytes that Rescale wrote and no file of the snapshot has (`Snapshot.written`)."""
 
 
 class Extent(NamedTuple):
-    """`length` bytes from `start` on in file number `file` of the snapshot, or in the bytes that are `WRITTEN`."""
+    """`length` bytes from offset `start` on, in file number `file` of the snapshot or in the `WRITTEN` bytes."""
 
     file: int
     start: int
     length: int
 
     def part(self, start: int, length: int) -> Extent:
-        """Return a part of the extent, from `start` bytes after its own start on."""
+        """Return a part of the extent; `start` counts from the start of the extent."""
         return Extent(self.file, self.start + start, length)
 
 
 class Locator:
-    """Turns stream handles into extents, and collects the files that they name; file 0 is `_metadata`.
+    """Finder of the extents of stream handles, which collects the files that the handles name; file 0 is `_metadata`.
 
     `whole_sizes` maps the numbers of files to the sizes that handles record. `moved` maps the recorded places of moved
     files to their new places.
@@ -63,9 +63,11 @@ class Locator:
             self._allowed.append(parent(self.directory))
 
     def extent(self, stream: Stream | None) -> Extent | None:
-        """Return the extent of the stream's bytes; None for a handle without any.
+        """Return the extent of the stream's bytes; None for a handle without bytes.
 
-        Raises `SnapshotError` if the handle points outside the snapshot, or disagrees with another about a file's size.
+        Raise `SnapshotError` if the handle points outside the snapshot, or if two handles disagree about the size of a
+        file. Raise `UnsupportedError` if the handle does not record the size, or names a file system that Rescale
+        cannot read.
         """
         match stream:
             case None | EmptySegmentStream():
@@ -82,9 +84,9 @@ class Locator:
                 return self.extent(stream.stream)
 
     def _whole(self, uri: str, size: int) -> Extent:
-        if size < 0:  # `FsCheckpointStateOutputStream`, where the stream to the file did not tell its position
+        if size < 0:  # `FsCheckpointStateOutputStream` writes -1 if the file's stream does not tell its position
             raise UnsupportedError(
-                "a handle does not record the size of its file, because Flink did not know it when it wrote the file",
+                "a handle does not record the size of its file, because Flink did not know the size",
                 path=uri,
                 advice="take another snapshot",
             )
@@ -113,7 +115,7 @@ class Locator:
                 found=path,
                 advice=Advice(
                     f"copy the files below {quoted(path.rpartition('/')[0])} to a local directory or to S3, and give "
-                    "their new place: ",
+                    "the new place: ",
                     mention("moved", "OLD=NEW"),
                     ". Files below the directory of the snapshot are found without it",
                 ),

@@ -1,9 +1,9 @@
 """Warnings about state that Flink itself lost or mislaid when it wrote a snapshot.
 
-A native savepoint of RocksDB lacks the timers that are kept on the heap: they are in no list of states, and the raw
-keyed state that would hold them is only written for checkpoints (`RocksDBKeyedStateBackend`,
-`requiresLegacySynchronousTimerSnapshots`). After a restore in CLAIM mode from an incremental native savepoint, the
-handles of the next incremental checkpoints name files of that savepoint as if they lay beside the new `_metadata`.
+A native savepoint of RocksDB lacks the timers that are kept on the heap. They are not among the states of the backend,
+and Flink writes the raw keyed state with such timers for checkpoints only (`requiresLegacySynchronousTimerSnapshots` of
+`RocksDBKeyedStateBackend`). After a restore in CLAIM mode from an incremental native savepoint, the handles of the next
+incremental checkpoints name files of that savepoint as if they lay beside the new `_metadata`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.storage.locations import join
 
 _WITHOUT_TIMERS = (VOID_NAMESPACE.snapshot, GLOBAL_WINDOW.snapshot)
-"""Namespaces of states that need no timers: outside of windows, and in a window that never ends."""
+"""Namespaces of states that need no timers: those outside of windows, and those of a window that never ends."""
 
 _OF_PATTERNS = ("nfaStateName", "eventQueuesStateName")
-"""The states of `CepOperator`."""
+"""Names of the states of `CepOperator`, which needs timers."""
 
 
 def lost_timers(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence if operators lack the timers that `WindowOperator`, its kin in SQL, and `CepOperator` have."""
+    """Yield a sentence if operators of windows (`WindowOperator`) or patterns (`CepOperator`) lack their timers."""
     without = [operator.label for operator in snapshot.operators if _lacks_timers(operator)]
     if without:
         yield (
-            f"{', '.join(without)}: there is state of windows or patterns, which need timers, but there are no timers. "
+            f"{', '.join(without)}: the state of windows or patterns needs timers, but there are no timers. "
             "A native savepoint lacks timers that are kept on the heap beside RocksDB, and windows that wait for them "
             f"would never fire: while the job still runs, {CANONICAL}"
         )
@@ -49,13 +49,13 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence if files are gone that handles place beside `_metadata`."""
+    """Yield a sentence if files are missing that handles place beside `_metadata`."""
     gone = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
     if gone and is_checkpoint_directory(snapshot.directory):
         yield (
             f"{len(gone)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
             f"{gone[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native savepoint, "
-            "and cannot restore them: if that savepoint still exists, copy its files of these names here"
+            "and cannot restore them: if that savepoint still exists, copy its files with these names to this directory"
         )
 
 

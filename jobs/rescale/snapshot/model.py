@@ -1,6 +1,6 @@
 """A snapshot as planning and validation see it: `_metadata`, the extents of all streams, and the streams' headers.
 
-Only `_metadata` and headers are read. The files are *pinned* in the versions that were seen.
+Opening a snapshot reads only `_metadata` and headers. It *pins* the versions of all files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.slot import Slot
-from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream, OtherKeyed
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.moves import Move, moved_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -30,7 +30,7 @@ from rescale.text.errors import RescaleError, SnapshotError
 
 @dataclass(frozen=True)
 class ElementState:
-    """State in an operator-state stream, with an extent for each element (a broadcast state is one element)."""
+    """A state in an operator state stream, with the extent of each element; a broadcast state is one element."""
 
     name: str
     mode: DistributionMode
@@ -39,9 +39,9 @@ class ElementState:
 
 @dataclass(frozen=True)
 class ElementStream:
-    """The managed or raw operator state of one subtask; raw state has no header.
+    """The managed or raw operator state of one subtask; raw operator state has no header.
 
-    `has_own_header` is False if states are left out, because the header is then not the file's.
+    `has_own_header` is False if states are left out, because the file then has another header.
     """
 
     subtask: int
@@ -54,11 +54,11 @@ class ElementStream:
 
 @dataclass(frozen=True)
 class Operator:
-    """Operator of a snapshot: its entry in `_metadata`, and its streams by slot, each in subtask order.
+    """Operator of a snapshot: its entry in `_metadata`, and its streams by slot, in the order of the subtasks.
 
-    An operator that is not `is_whole` was given up: files of it are missing, or its streams could not be read, as
-    `unread` says. `dropped_states` are names of managed keyed states, which are among the records, but not in the
-    result. Rows of other managed keyed states that are as old as their `cutoffs` say are not in it, either.
+    If `is_whole` is False, the operator was given up: some of its files are missing, or its streams could not be read
+    for the reason `unread`. `dropped_states` are the names of managed keyed states that are among the records, but not
+    in the result. The result also lacks rows that were last accessed at or before the `cutoffs` of their state.
     """
 
     entry: OperatorState
@@ -89,7 +89,7 @@ class Operator:
         return self.entry.max_parallelism
 
     def key_groups_of(self, subtask: int) -> KeyGroupRange:
-        """Return the key groups that Flink assigns to a subtask in this shape."""
+        """Return the key groups that Flink assigns to a subtask at the stored parallelism."""
         return key_group_range(self.max_parallelism, self.parallelism, subtask)
 
     def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
@@ -97,8 +97,8 @@ class Operator:
         return self.operator if slot is Slot.OPERATOR else self.raw_operator
 
     @property
-    def managed_keyed(self) -> tuple[KeyedHolder, ...]:
-        """Holders of its managed keyed state."""
+    def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:
+        """Holders of the managed keyed state."""
         return (*self.keyed, *self.databases, *self.changelogs)
 
     @property
@@ -107,13 +107,13 @@ class Operator:
         return [holder.parsed for holder in self.record_holders]
 
     @property
-    def record_holders(self) -> tuple[KeyedHolder, ...]:
-        """Holders of its keyed state and of its timers."""
+    def record_holders(self) -> tuple[KeyedStateHolder, ...]:
+        """Holders of the managed keyed state, and of raw timers that are stored nowhere else."""
         return (*self.managed_keyed, *self.heap_timers)
 
     @property
     def raw_timers(self) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams with timers of any service (`InternalTimeServiceManager`)."""
+        """The raw keyed streams that hold timers (`InternalTimeServiceManager`)."""
         return tuple(stream for stream in self.raw_keyed if stream.services)
 
     @property
@@ -123,10 +123,10 @@ class Operator:
 
     @cached_property
     def doubled_timers(self) -> tuple[KeyedStream, ...]:
-        """Raw timers that the keyed streams of their subtasks contain, too: all, or none.
+        """The raw timers, if the keyed streams of their subtasks contain all of them, too; else none.
 
         Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
-        merges them (`HeapPriorityQueueSet`).
+        merges both copies (`HeapPriorityQueueSet`).
         """
         listed = {
             stream.subtask: {state.name for state in stream.parsed.states}
@@ -143,22 +143,22 @@ class Operator:
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams in a format of the operator's own, which are not timers."""
+        """The raw keyed streams without timers, in a format of the operator's own."""
         return tuple(stream for stream in self.raw_keyed if stream.services is None)
 
     @property
     def becomes_canonical(self) -> bool:
-        """Whether there is keyed state that can become canonical and is not."""
+        """Whether the operator has keyed state that can become canonical but is not."""
         return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
 
     @property
     def heap_streams(self) -> tuple[KeyedStream, ...]:
-        """The keyed streams in the heap's own framing."""
+        """The keyed streams in the framing of the heap backend."""
         return tuple(stream for stream in self.keyed if stream.framing is Framing.HEAP)
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds of holders of its managed keyed state; Flink restores only one kind."""
+        """Kinds of the holders of the managed keyed state; Flink restores an operator only if it has one kind."""
         framings = {f"{stream.framing.value} streams" for stream in self.keyed}
         databases = {"RocksDB directories" for _ in self.databases}
         changelogs = {"changelogs" for _ in self.changelogs}
@@ -166,7 +166,7 @@ class Operator:
 
     @property
     def has_channel_state(self) -> bool:
-        """Whether there is channel state, even if its handles count no bytes."""
+        """Whether the operator has channel state, even if its handles count no bytes."""
         states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
         return self.channel_bytes != 0 or any(state.input_channels or state.output_channels for state in states)
 
@@ -185,10 +185,10 @@ class Operator:
 class Snapshot:
     """A parsed snapshot.
 
-    * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing`: files that handles name and that
+    * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing`: files that handles name but that
       are gone.
     * `taken`: the time when `_metadata` was written, if the store knows it.
-    * `written`: bytes of elements that a surgery changed.
+    * `written`: bytes of operator state that a surgery changed.
     * `unused_names`: names that the user gave for operators that the snapshot does not have.
     * `moves`: old and new places of moved files. `moved_files`: the places of these files in the handles.
     """
@@ -212,12 +212,12 @@ class Snapshot:
 
     @cached_property
     def contents(self) -> SnapshotFiles:
-        """Reader of its files."""
+        """Reader of the files of the snapshot."""
         return SnapshotFiles(self.files, self.data, self.written)
 
     @cached_property
     def origins(self) -> tuple[str, ...]:
-        """URI of each file by its number, as handles name it; a moved file is read elsewhere."""
+        """URI of each file, by file number, as handles name it; a moved file is read from another place."""
         handles = {moved_place(path, self.moves): path for path in self.moved_files}
         return tuple(handles.get(uri, uri) for uri, _ in self.files)
 
@@ -230,7 +230,7 @@ class Snapshot:
         return sum(operator.bytes for operator in self.operators)
 
     def check_complete(self) -> None:
-        """Raise `SnapshotError` if files of state are gone."""
+        """Raise `SnapshotError` if files of state are missing."""
         if self.missing:
             raise SnapshotError(
                 "files that the snapshot refers to are gone",
@@ -238,11 +238,11 @@ class Snapshot:
                 expected=f"{len(self.files) - 1} files of state",
                 found=f"{len(self.missing)} missing, such as {self.missing[0]}",
                 advice=Advice(
-                    "if they are in another place now, give it: ",
+                    "if they are in another place now, give that place: ",
                     mention("moved", "OLD=NEW"),
                     "; otherwise take another snapshot, or drop the operators that had them (",
                     mention("drop", "UID"),
-                    ") and save the state of the others. ",
+                    ") and keep the state of the other operators. ",
                     command("inspect"),
                     " lists the files and the reason, if it is known",
                 ),

@@ -1,12 +1,12 @@
-"""Moved files of a snapshot that was copied to another place: the old places in its handles, and the new places.
+"""Moved files of a snapshot that was copied to another place: their old places in the handles, and their new places.
 
 Flink writes absolute paths into `_metadata` for every file of an incremental or merged checkpoint
-(`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move`
-maps an old directory to the new one.
+(`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move` maps
+an old directory to the new one.
 
-The user names a move, or this module finds it. It finds a move only if that is certain: no file is left at the old
-place, where Flink would read it; a file of the right size lies at the same relative path below the directory that the
-user named; and no second place fits.
+The user names a move, or this module finds it. The module accepts a move only if three things hold: no file is left at
+the old place, where Flink would read it; a file of the right size lies at the same relative path below the directory
+that the user named; and no second place fits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEW_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:)")
 
 
 class Move(NamedTuple):
-    """Files that handles place below `old` are read below `new`."""
+    """Two directories: files that handles place below `old` are read from below `new`."""
 
     old: str
     new: str
@@ -47,12 +47,12 @@ class FileSize(NamedTuple):
 
 
 def is_checkpoint_directory(directory: str) -> bool:
-    """Tell whether a directory has the name of a checkpoint's: `chk-N`."""
+    """Tell whether the name of a directory is that of a checkpoint: `chk-N`."""
     return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
 
 
 def spelled(path: str) -> str:
-    """Return the normalised path of a place, also in a file system that Rescale cannot read."""
+    """Return the normalised path of a place, even if Rescale cannot read its file system."""
     try:
         return normalise(path)
     except RequestError:
@@ -60,12 +60,12 @@ def spelled(path: str) -> str:
 
 
 def is_readable(place: str) -> bool:
-    """Tell whether Rescale can read the file system of a place: local files and S3."""
+    """Tell whether a place is in a file system that Rescale can read: local files or S3."""
     return place.startswith("/") or is_s3(place)
 
 
 def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
-    """Parse values `OLD=NEW`; `RequestError` if one is malformed, or an old place has two new ones."""
+    """Parse texts `OLD=NEW`. Raise `RequestError` if one is malformed, or if an old place has two new places."""
     moves: dict[str, Move] = {}
     for text in texts:
         equals = [match.start() for match in _NEW_PLACE.finditer(text)]
@@ -80,7 +80,7 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
         move = Move(spelled(text[: equals[0]]), normalise(text[equals[0] + 1 :]))
         if moves.setdefault(move.old, move) != move:
             raise RequestError(
-                "an old place is given two new places", path=move.old, expected=moves[move.old].new, found=move.new
+                "an old place has two new places", path=move.old, expected=moves[move.old].new, found=move.new
             )
     return tuple(moves.values())
 
@@ -94,9 +94,10 @@ def moved_place(path: str, moves: Iterable[Move]) -> str | None:
 def find_moves(
     streams: Iterable[Stream | None], metadata_uri: str, directory: str, moves: Sequence[Move]
 ) -> tuple[Move, ...]:
-    """Return the moves of files that lie below `directory` or its job's directory, and no longer at their old place.
+    """Return the moves of files that lie below `directory` or its job's directory and are gone from their old place.
 
-    Raises `SnapshotError` if a file may be at either of two places.
+    `streams` are the streams that all handles name, and `moves` are the known moves. Raise `SnapshotError` if a file
+    may be at either of two places.
     """
     home = parent(directory) if is_checkpoint_directory(directory) else directory
     recorded = {
@@ -140,7 +141,7 @@ def _recorded(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
 
 
 def _candidates(path: str, directory: str) -> Iterator[Move]:
-    """Yield the moves by which a file may lie below the directory that the user named, those of a whole job first."""
+    """Yield the moves by which a file may lie below the directory that the user named, moves of a whole job first."""
     parts = path.split("/")
     if {".", ".."} & set(parts):
         return
@@ -163,7 +164,7 @@ def _sizes(uris: Collection[str]) -> dict[str, int]:
 
 
 def _is_left(move: Move, recorded: Mapping[str, FileSize], directory: str) -> bool:
-    """Tell whether files are still at the old place, or may be, because it cannot be read."""
+    """Tell whether files are still at the old place, or may be, because reading the old place fails."""
     old = [path for path in recorded if contains(move.old, path)]
     if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):
         return False

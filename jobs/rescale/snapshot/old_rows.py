@@ -1,6 +1,6 @@
-"""Leaving out old rows of keyed states with a time to live (TTL): values whose last access is too long ago.
+"""Leaving out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
 
-The state stays, and so does its description. The rows of the whole operator are read and written anew.
+The state itself stays. All rows of the operator are read and written anew.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rescale.text.names import did_you_mean
 class OldRows:
     """A state that loses the rows, or entries of lists, that were last accessed at or before `until`.
 
-    `until` is in milliseconds since 1970. `of_bytes` counts the bytes of all keyed state of the operator: how many rows
-    are old is not known before they are read.
+    `until` is in milliseconds since 1970. `of_bytes` counts the bytes of all keyed state of the operator, because the
+    number of old rows is not known before the rows are read.
     """
 
     operator_id: str
@@ -33,19 +33,19 @@ class OldRows:
 
 
 def old_rows(operator: Operator, name: str, until: int) -> OldRows:
-    """Return the old rows of a state of the operator.
+    """Return the old rows of a state of the operator; `until` is in milliseconds since 1970.
 
-    Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if its rows cannot be
-    told apart.
+    Raise `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
+    rows cannot be read.
     """
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
     infos = [state for state in known if state.name == name]
     if not infos and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
-            "an unknown serializer hides the names of the keyed states, so none of them can lose old rows",
+            "an unknown serializer hides the names of the keyed states, so no state can lose old rows",
             operator=operator.label,
             state=name,
-            advice="let the TTL of the job itself remove them",
+            advice="let the TTL of the job itself remove old rows",
         )
     with_ttl = sorted({state.name for state in known if _has_ttl(state)})
     if not infos:
@@ -66,8 +66,8 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             operator=operator.label,
             state=name,
             expected=f"a state with a TTL: {', '.join(with_ttl) or 'the operator has none'}",
-            found=f"a state of type {infos[0].state_type} without one",
-            advice=Advice("leave it out, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
+            found=f"a state of type {infos[0].state_type} without a TTL",
+            advice=Advice("do not name this state, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )
     try:
         for header in {header for header in operator.keyed_headers if header is not None}:
@@ -79,7 +79,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
 
 
 def without_old_rows(operator: Operator, lost: Collection[OldRows]) -> Operator:
-    """Return the operator with the cutoffs of states that lose old rows."""
+    """Return the operator with the cutoffs of the states that lose old rows."""
     return replace(operator, cutoffs=tuple((state.name, state.until) for state in lost))
 
 

@@ -1,7 +1,8 @@
 """Places of records: where the bytes of a subtask's keyed state lie in the files of a snapshot, for each kind of state.
 
-A place is the same wherever it is needed; only its header, of type `H`, differs. A header describes the states of the
-records. A plan has the piece with its bytes, and a reader has the parsed header, or None if it is not understood.
+Plans and readers use the same places with different headers, of type `H`. A header describes the states of the records.
+In a plan it is the piece with the header's bytes; for a reader it is the parsed header, or None if the header has an
+unknown serializer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStateHolder, KeyedStream
 from rescale.snapshot.locate import Extent
 
 H = TypeVar("H")
@@ -22,9 +23,9 @@ G = TypeVar("G")
 
 
 class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="stream"):
-    """Key groups of a stream from `first_key_group` on: (start, length) of each in its file, None for an absent one.
+    """Key groups of a stream from `first_key_group` on: the (start, length) of each in the file, None if it is absent.
 
-    Key groups in `RAW` framing are timers. Canonical ones, which may be `compressed`, can be read without a header.
+    Key groups in `RAW` framing hold timers. Canonical key groups may be `compressed`, and can be read without a header.
     """
 
     header: H
@@ -53,20 +54,20 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
         ]
 
     def part(self, own: KeyGroupRange) -> StreamPlace[H]:
-        """Return the place of those of its key groups that lie in a range."""
+        """Return the place of the key groups that lie in the range `own`."""
         both = own.intersection(KeyGroupRange(*self.key_groups))
         begin = both.first - self.first_key_group
         return msgspec.structs.replace(self, first_key_group=both.first, groups=self.groups[begin : begin + len(both)])
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
-        """Return the same place with the header that `read` returns for its own."""
+        """Return the same place with the header that `read` makes of the present one."""
         return StreamPlace(
             read(self.header), self.file, self.framing, self.compressed, self.first_key_group, self.groups
         )
 
 
 class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="database"):
-    """A RocksDB directory by its files; only rows of the key groups from first to last count."""
+    """The files of a RocksDB directory; only rows of the key groups from first to last count."""
 
     header: H
     key_groups: tuple[int, int]
@@ -82,12 +83,12 @@ class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, ta
         return msgspec.structs.replace(self, files=tuple(files))
 
     def with_headers(self, read: Callable[[H], G]) -> DatabasePlace[G]:
-        """Return the same place with the header that `read` returns for its own."""
+        """Return the same place with the header that `read` makes of the present one."""
         return DatabasePlace(read(self.header), self.key_groups, self.files)
 
 
 class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changelog"):
-    """A changelog of the key groups from first to last: the places of its materialised state, and the later changes.
+    """A changelog of the key groups from first to last: the places of its materialised state, and later changes.
 
     The header describes the state after the changes. `log_size` counts the bytes of the changes.
     """
@@ -109,14 +110,14 @@ class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, t
 
 
 class ChangeSide(NamedTuple, Generic[H]):
-    """A RocksDB directory in one of two checkpoints; `own` are the SST files whose keys are read, by name."""
+    """A RocksDB directory in one of two checkpoints; `own` are the names of the SST files whose keys are read."""
 
     database: DatabasePlace[H]
     own: tuple[str, ...]
 
 
 class PassedFile(NamedTuple):
-    """An SST file of a state that was written and compacted away between two checkpoints, with its name."""
+    """SST file `name` of a state that was written and compacted away between two checkpoints."""
 
     state: str
     name: str
@@ -124,10 +125,10 @@ class PassedFile(NamedTuple):
 
 
 class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
-    """The changes of a RocksDB directory `before` and `after`, None where it does not exist.
+    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None where it does not exist.
 
-    Both sides have the key groups from first to last. The header names the states to read, in order. `passed` are files
-    that neither side has.
+    Both sides have the key groups from first to last. The header names the states to read, in order. `passed` are the
+    files that neither side has but that may have changed keys.
     """
 
     header: H
@@ -153,7 +154,7 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
 
 
 Place: TypeAlias = StreamPlace[H] | DatabasePlace[H] | ChangelogPlace[H] | ChangePlace[H]
-"""Place of the records of a subtask; all have `key_groups` (first, last) and the `size` of what is read, in bytes."""
+"""Place of the records of a subtask. Each has `key_groups` (first, last), and the `size` of what is read, in bytes."""
 
 
 def stream_place(stream: KeyedStream, header: H) -> StreamPlace[H]:
@@ -168,8 +169,8 @@ def database_place(database: Database, header: H) -> DatabasePlace[H]:
     return DatabasePlace(header, (database.key_groups.first, database.key_groups.last), database.files)
 
 
-def changelog_place(changelog: Changelog, header_of: Callable[[KeyedHolder], H]) -> ChangelogPlace[H]:
-    """Return the place of a changelog; `header_of` returns the headers of it and of its materialised parts."""
+def changelog_place(changelog: Changelog, header_of: Callable[[KeyedStateHolder], H]) -> ChangelogPlace[H]:
+    """Return the place of a changelog; `header_of` returns the header of the changelog and of each base part."""
     return ChangelogPlace(
         header_of(changelog),
         (changelog.key_groups.first, changelog.key_groups.last),

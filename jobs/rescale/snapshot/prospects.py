@@ -1,8 +1,8 @@
-"""Prospects of restoring a snapshot in another release of Flink: by operator and state, with reasons.
+"""Prospects of restoring a snapshot in another release of Flink, for each operator and state, with reasons.
 
 Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
-with the same types. A header with a class that the release lacks fails all states in it. Otherwise each state fails on
-its own, except in the heap's own format.
+with the same types. If a header names a class that the release lacks, all states in the header fail. Otherwise each
+state fails alone, except in the format of the heap backend.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from rescale.flink.release_line import ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.flink.state_release_rules import by_name, by_name_beside, of_a_kind, of_a_source
+from rescale.flink.state_release_rules import (
+    keyed_state_reason,
+    operator_state_reason,
+    source_reason,
+    untyped_state_reason,
+)
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
@@ -28,7 +33,7 @@ _ORDER = list(Restores)
 
 @dataclass(frozen=True)
 class JudgedState:
-    """Prospect of a state, or of other content of an operator; `reason` is None if it is restored."""
+    """Prospect of a state, or of other content of an operator; `reason` is None if Flink restores it."""
 
     name: str
     reason: Reason | None
@@ -40,7 +45,7 @@ class JudgedState:
 
 @dataclass(frozen=True)
 class JudgedOperator:
-    """Prospect of an operator: that of its worst state; an operator without state is restored."""
+    """Prospect of an operator, which is the prospect of its worst state; Flink restores an operator without state."""
 
     operator: Operator
     states: tuple[JudgedState, ...]
@@ -52,7 +57,7 @@ class JudgedOperator:
 
 @dataclass(frozen=True)
 class Prospects:
-    """Prospects of a snapshot; `reason` is set if the release does not read `_metadata`, and so restores nothing."""
+    """Prospects of a snapshot; `reason` is set if the release cannot read `_metadata`, and so restores nothing."""
 
     line: ReleaseLine
     reason: Reason | None
@@ -60,7 +65,7 @@ class Prospects:
 
 
 def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> Prospects:
-    """Return the prospects of restoring the snapshot on `line`; `kafka` has its readable offsets."""
+    """Return the prospects of restoring the snapshot on the release line `line`; `kafka` has its readable offsets."""
     version = snapshot.metadata.version
     reason = None
     if version > line.metadata_version:
@@ -94,7 +99,7 @@ class _Judge:
         self._kafka = {offsets.operator.operator_id: offsets for offsets in kafka}
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
-        """Return the prospect of each state by name; of several with the same name, the worst."""
+        """Return the prospect of each state; of several states with one name, the worst prospect."""
         worst: dict[str, JudgedState] = {}
         for state in self._all(operator):
             known = worst.setdefault(state.name, state)
@@ -116,32 +121,32 @@ class _Judge:
             else:
                 hidden = self._hidden(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, hidden) for state in stream.states)
-        yield from (JudgedState(name, of_a_kind(name, self._line)) for name in _others(operator))
+        yield from (JudgedState(name, untyped_state_reason(name, self._line)) for name in _others(operator))
         if operator.entry.coordinator is not None:
             yield JudgedState("coordinator", self._source(operator))
 
     def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
-        """Yield the prospects of a header's states; a reason for its key affects all of them."""
+        """Yield the prospects of the states in a header; a reason of the key serializer affects all of them."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         names = {state.name for state in header.states}
         for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
-            named = by_name_beside(state.name, names, self._writer, self._line)
+            named = keyed_state_reason(state.name, names, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
-            named = self._source(operator) if is_source else by_name(state.name, self._writer, self._line)
+            named = self._source(operator) if is_source else operator_state_reason(state.name, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _described(
         self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, alone: bool
     ) -> Iterator[JudgedState]:
-        """Yield the prospects of described states; `common` are reasons that affect all of them.
+        """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
 
-        `alone` tells whether a misread state leaves its neighbours readable. In the heap's own format it does not,
-        because only the serializer tells where a value ends.
+        `alone` tells whether a misread state leaves the other states readable. In the format of the heap backend it
+        does not, because only the serializer tells where a value ends.
         """
         by_state = {
             state.name: [r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer, self._line)]
@@ -157,32 +162,32 @@ class _Judge:
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
 
     def _source(self, operator: Operator) -> Reason | None:
-        """Return the reason for splits and enumerator; those of a KafkaSource are known if they could be read.
+        """Return the reason for the splits and the enumerator of a source; None for a KafkaSource that could be read.
 
-        Its connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
+        The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._kafka.get(operator.operator_id)
         read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
-        return None if read and is_source and self._writer < self._line.major else of_a_source(self._line)
+        return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
 
     def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
-        """Return the reason for an unreadable or missing header: the class that hides the rest."""
+        """Return the reason for an unreadable or missing header: an unknown class in it."""
         if header:
             try:
                 read(header, "")
             except UnknownSerializer as error:
                 return missing_class(error.class_name, self._line)
-        return of_a_kind("gone", self._line)
+        return untyped_state_reason("gone", self._line)
 
     def _worst(self, causes: Iterable[Reason]) -> Reason | None:
-        """Return the first of the worst reasons."""
+        """Return the worst reason, the first one if several are as bad; None without reasons."""
         return max(causes, key=lambda reason: _ORDER.index(reason.restores), default=None)
 
 
 def _others(operator: Operator) -> Iterator[str]:
-    """Yield the kinds of state without a header that names their types."""
+    """Yield the kinds of state that have no header with types."""
     if operator.changelogs or operator.other_keyed:
         yield "changelog"
     if operator.own_raw_keyed:
@@ -194,10 +199,10 @@ def _others(operator: Operator) -> Iterator[str]:
 
 
 def _of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
-    """Yield the reasons that follow for the neighbours of the state `name`."""
+    """Yield the reasons that follow for the other states from the reasons of the state `name`."""
     for reason in causes:
         if reason.fails_all:
-            yield reason._replace(why=f"its description is in one header with that of {name}, which cannot be read")
+            yield reason._replace(why=f"its header also describes {name}, which cannot be read")
         elif not alone:
-            why = f"it is in one file with {name}, of which this Flink may read more or fewer bytes than there are"
+            why = f"its file also holds {name}, of which this Flink may read too many or too few bytes"
             yield reason._replace(restores=Restores.UNKNOWN, why=why)

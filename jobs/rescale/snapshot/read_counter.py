@@ -1,4 +1,4 @@
-"""Counter of the bytes that a thread has read of a unit of work, so that a large unit counts before it ends."""
+"""Counter of the bytes that a thread has read of a unit of work, so that progress moves before a large unit ends."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _thread = threading.local()
 
 @contextmanager
 def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
-    """Report to `done` the bytes that this thread reads in the block, and at its end what is missing to `weight`.
+    """Report to `done` the bytes that this thread reads in the block, and at its end the rest of `weight`.
 
-    A unit may be read twice, so no more than `weight` bytes are reported. If the block raises an error, only what was
-    read is reported.
+    `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
+    the block raises an error, the rest is not reported.
     """
     left = weight
 
@@ -34,7 +34,7 @@ def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
 
 
 def count(size: int) -> None:
-    """Count bytes that this thread has just read, if it works on a unit of `counting`."""
+    """Count bytes that this thread has just read, if it is in a block of `counting`."""
     add = getattr(_thread, "add", None)
     if add is not None:
         add(size)

@@ -1,6 +1,6 @@
-"""The only reader of a snapshot's bytes: it reads extents of its files, in the version that was seen.
+"""The only reader of a snapshot's bytes: it reads extents of the files, in their pinned versions.
 
-Reads are bounded, whatever a handle says: long extents come in chunks. Every error names the file.
+A read is bounded, whatever length a handle claims: long extents come in chunks. Every error names the file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LARGEST_READ = 64 << 20
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """The files of a snapshot with their versions, None if any version will do; file 0 is `_metadata`.
+    """The files of a snapshot with their pinned versions, None if any version will do; file 0 is `_metadata`.
 
-    `metadata` has the bytes of that file if they were read. They are not pickled: another process reads them from
-    storage. `written` are few bytes that are in no file, and they are pickled.
+    `metadata` has the bytes of `_metadata` if they were read. They are not pickled, because another process can read
+    them from storage. `written` are the few bytes that Rescale wrote; they are pickled, because no file has them.
     """
 
     versions: tuple[tuple[str, Pin | None], ...]
@@ -34,27 +34,27 @@ class SnapshotFiles:
         return SnapshotFiles, (self.versions, None, self.written)
 
     def uri(self, extent: Extent) -> str:
-        """Return the URI of the extent's file; that of `_metadata` for an extent in no file."""
+        """Return the URI of the extent's file; for an extent in `written`, that of `_metadata`."""
         return self.versions[max(extent.file, 0)][0]
 
     def unpinned(self) -> SnapshotFiles:
-        """Return the same files, without their versions."""
+        """Return the same files without pinned versions."""
         return SnapshotFiles(tuple((uri, None) for uri, _ in self.versions), self.metadata, self.written)
 
     def is_whole(self, extent: Extent) -> bool:
-        """Tell whether an extent is a whole file, and one whose version was seen."""
+        """Tell whether an extent is a whole file with a pinned version."""
         pin = self.versions[extent.file][1] if extent.file > 0 else None
         return pin is not None and (extent.start, extent.length) == (0, pin.size)
 
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
-        """Return all bytes of an extent; `SnapshotError` if it is longer than `limit`, gone or changed."""
+        """Return all bytes of an extent. Raise `SnapshotError` if it is longer than `limit`, missing or changed."""
         file, start, length = extent
         if file == WRITTEN:
             return self.written[start : start + length]
         uri, pin = self.versions[file]
         if length > limit:
             raise SnapshotError(
-                "a part of a file is too long to be read at once",
+                "a part of a file is too long for one read",
                 path=uri,
                 offset=start,
                 expected=f"{limit} bytes",
@@ -65,7 +65,7 @@ class SnapshotFiles:
         return open_store(uri).read(uri, start, length, pin)
 
     def beginning(self, extent: Extent, size: int) -> bytes:
-        """Return the first `size` bytes of an extent, or all if there are fewer."""
+        """Return the first `size` bytes of an extent, or all bytes if it is shorter."""
         return self.read(extent._replace(length=min(extent.length, size)))
 
     def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:

@@ -1,8 +1,9 @@
 """Surgery on a snapshot: renamed, dropped and restarted operators, dropped states and old rows, changed Kafka offsets.
 
-Files of state do not record their operator. Only its entry in `_metadata` does, by an id that is the hash of the uid
-(`StreamGraphHasherV2`). So renaming an operator changes its entry, which keeps its streams, coordinator, finished
-subtasks and shape. Dropping an operator removes its entry. Restarting it removes the marks of its finished subtasks.
+Files of state do not name their operator. Only the entry in `_metadata` does, with an operator id that is the hash of
+the uid (`StreamGraphHasherV2`). So renaming an operator changes the id in its entry, and keeps streams, coordinator,
+finished subtasks, parallelism and max parallelism. Dropping an operator removes its entry. Restarting an operator
+removes the marks of its finished subtasks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rescale.snapshot.reading.handle_streams import bytes_of
 
 @dataclass(frozen=True)
 class Renamed:
-    """An operator that gets another id: that of the new `uid`, which is "" if only the id is known."""
+    """An operator that gets another id, that of the new `uid`; `uid` is "" if only the new id is known."""
 
     operator_id: str
     label: str
@@ -34,7 +35,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class LostState:
-    """A state of an operator that is left out; `elements` is the number of its elements, None for other state."""
+    """A state of a dropped operator; `elements` is the number of its elements, None if it is not operator state."""
 
     name: str
     type: str
@@ -42,12 +43,12 @@ class LostState:
 
 
 NOT_READ = LostState("state", "in files that cannot be read", None)
-"""State of an operator that is not whole."""
+"""State of a dropped operator that is not whole."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """An operator that is left out; `bytes` counts all its state and that of its coordinator."""
+    """An operator that the result leaves out; `bytes` counts all its state and the state of its coordinator."""
 
     operator_id: str
     label: str
@@ -57,9 +58,9 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Restarted:
-    """An operator whose `finished` of `parallelism` subtasks run again.
+    """An operator whose finished subtasks run again: `finished` of `parallelism` subtasks.
 
-    `assigned` tells whether its subtasks are assigned their splits by a coordinator, whose state the snapshot has.
+    `assigned` tells whether a coordinator with state in the snapshot assigns splits to the subtasks.
     """
 
     operator_id: str
@@ -71,7 +72,7 @@ class Restarted:
 
 @dataclass(frozen=True)
 class Surgery:
-    """Declared differences of a result from its source, besides shape and format."""
+    """Declared differences of a result from its source, besides parallelism, max parallelism and format."""
 
     renamed: tuple[Renamed, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -86,7 +87,7 @@ class Surgery:
 
     @property
     def new_ids(self) -> dict[str, str]:
-        """New ids of renamed operators, by old id."""
+        """New ids of the renamed operators, by old id."""
         return {operator.operator_id: operator.new_operator_id for operator in self.renamed}
 
     @property
@@ -98,9 +99,10 @@ NO_SURGERY = Surgery()
 
 
 def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
-    """Return the snapshot after the surgery; it has the same files, and its elements that change are `written`.
+    """Return the snapshot after the surgery; it has the same files, and its changed elements are in `written`.
 
-    Files that only dropped operators had do not count as missing. Reads the offsets of Kafka sources that change.
+    Files that only dropped operators had do not count as missing. The function reads the offsets of Kafka sources that
+    change, and raises `SnapshotError` if they cannot be read.
     """
     if not surgery:
         return snapshot
@@ -129,9 +131,9 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
-    """Return the surgery with the bytes of dropped states in RocksDB files.
+    """Return the surgery with the `stored_bytes` of dropped states.
 
-    `snapshot` is the one after the surgery, whose MANIFESTs were read.
+    `snapshot` is the snapshot after the surgery, whose MANIFESTs must have been read.
     """
     by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
@@ -142,7 +144,7 @@ def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
 
 
 def as_restarted(operator: Operator) -> Restarted:
-    """Return an operator as a restarted one; none of its subtasks needs to have finished."""
+    """Return an operator as a restarted one, even if none of its subtasks has finished."""
     entry = operator.entry
     finished = sum(subtask.finished for subtask in entry.subtasks)
     return Restarted(
@@ -155,7 +157,7 @@ def as_restarted(operator: Operator) -> Restarted:
 
 
 def as_dropped(operator: Operator) -> Dropped:
-    """Return an operator as a dropped one: its bytes according to handles, and its states as far as headers tell."""
+    """Return an operator as a dropped one, with its bytes according to handles, and its states according to headers."""
     entry = operator.entry
     coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
     states = (*_states(operator), *(() if operator.is_whole else (NOT_READ,)))
@@ -185,7 +187,7 @@ def _states(operator: Operator) -> Iterator[LostState]:
 
 
 def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Return the missing files of these operators; all missing files if some of their state cannot be read."""
+    """Return the missing files of these operators; all missing files if some state of theirs cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
     had = {snapshot.files[number][0] for operator in operators for number in _files(operator) if number != WRITTEN}
@@ -200,14 +202,14 @@ def _files(operator: Operator) -> Iterator[int]:
 
 
 def _restarted(operator: Operator) -> Operator:
-    """Return the operator with its finished subtasks as running ones without state."""
+    """Return the operator with its finished subtasks as running subtasks without state."""
     entry = operator.entry
     subtasks = tuple(subtask for subtask in entry.subtasks if not subtask.finished)
     return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))
 
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:
-    """Return the operator under its new id; `named` tells whether entries of this metadata version hold uids."""
+    """Return the operator with its new id; `named` tells whether entries of this metadata version hold uids."""
     new = renamed.get(operator.operator_id)
     if new is None:
         return operator

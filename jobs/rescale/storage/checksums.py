@@ -1,8 +1,8 @@
 """Checksums that a store computed, and arithmetic on the CRCs of parts of files.
 
 For CRCs that begin and end with all bits inverted, as S3's do, `crc(A+B) = crc(A)·x^(8·|B|) ^ crc(B)`, modulo the
-polynomial. So the CRC of a file and that of its first bytes yield that of the rest, and the CRCs of parts yield that of
-the parts end to end. No file is read for this.
+polynomial. So the CRC of the rest of a file follows from those of the file and of its first bytes, and the CRC of parts
+end to end follows from those of the parts. No file is read for this.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ class Checksum(NamedTuple):
 
 
 ETAG = "ETag"
-"""MD5 of an object that was put or copied with one request. An object encrypted with a KMS key or SSE-C has another
-value, which is never the same twice."""
+"""MD5 of an object that was put or copied with one request. The ETag of an object encrypted with a KMS key or SSE-C is
+no MD5, and equal bytes get different ones."""
 
 _MD5 = re.compile('"?([0-9a-f]{32})"?')
-"""ETags of other objects end with the number of their parts."""
+"""Form of such an ETag; the ETag of an object put in parts also ends with their number."""
 
 
 def checksum_of_etag(etag: str) -> Checksum | None:
-    """Return the MD5 in an ETag; None if the ETag is something else."""
+    """Return the MD5 in an ETag; None if the ETag is no MD5."""
     match = _MD5.fullmatch(etag)
     return Checksum(ETAG, int(match[1], 16)) if match is not None else None
 
 
 @dataclass(frozen=True)
 class Crc:
-    """A CRC; `polynomial` lacks its highest power, and has the lowest first (reflected)."""
+    """A CRC of `bits` bits. `polynomial` is reflected (the highest bit is x^0) and leaves out the highest power."""
 
     name: str
     bits: int
     polynomial: int
 
-    def of(self, data: bytes) -> int:
-        """Return the CRC of a few bytes; this is slow."""
+    def compute(self, data: bytes) -> int:
+        """Return the CRC of a few bytes. This is slow: each byte takes a step of Python."""
         ones = (1 << self.bits) - 1
         crc = ones
         for byte in data:
             crc = self._table[(crc ^ byte) & 0xFF] ^ crc >> 8
         return crc ^ ones
 
-    def joined(self, first: int, second: int, length: int) -> int:
-        """Return the CRC of two runs of bytes end to end; the second run has `length` bytes."""
+    def combine(self, first: int, second: int, length: int) -> int:
+        """Return the CRC of two runs of bytes end to end, from their CRCs; the second run has `length` bytes."""
         return _times(first, _power(self, 8 * length), self) ^ second
 
-    def rest(self, whole: int, first: int, length: int) -> int:
-        """Return the CRC of the last `length` bytes, from that of all bytes and that of the first ones."""
-        return self.joined(first, whole, length)
+    def of_suffix(self, whole: int, first: int, length: int) -> int:
+        """Return the CRC of the last `length` bytes, from that of all bytes (`whole`) and of those before (`first`)."""
+        return self.combine(first, whole, length)
 
     @cached_property
     def _table(self) -> list[int]:
@@ -67,7 +67,7 @@ class Crc:
 
 
 CRCS = {crc.name: crc for crc in (Crc("CRC64NVME", 64, 0x9A6C9329AC4BC9B5), Crc("CRC32C", 32, 0x82F63B78))}
-"""CRCs that S3 computes of whole objects, however they were uploaded; the stronger first."""
+"""CRCs that S3 can store for a whole object, even if it was uploaded in parts; the stronger first."""
 
 
 def _times(a: int, b: int, crc: Crc) -> int:

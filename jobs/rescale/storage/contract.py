@@ -15,7 +15,7 @@ from rescale.storage.checksums import Checksum
 
 
 def instant_of(mtime_ns: int) -> datetime | None:
-    """Return the instant of a modification time in UTC, to the microsecond; None if it is outside the calendar."""
+    """Return a modification time (ns since 1970) in UTC, to the microsecond; None if Python's calendar lacks it."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mtime_ns // 1000)
     except OverflowError:
@@ -24,14 +24,14 @@ def instant_of(mtime_ns: int) -> datetime | None:
 
 @dataclass(frozen=True)
 class Pin:
-    """The version of a file that was seen: its size in bytes, and its ETag (S3) or modification time (local)."""
+    """A version of a file: its size in bytes, and its ETag (S3) or its modification time (local, ns since 1970)."""
 
     size: int
     etag: str | None = None
     mtime_ns: int | None = None
 
-    def is_of(self, other: Pin | None) -> bool:
-        """Tell whether both pin the same version; ETags may have quotes or not, depending on store and request."""
+    def matches(self, other: Pin | None) -> bool:
+        """Tell whether both pin the same version. Whether an ETag has quotes depends on the store and the request."""
         return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
             other.size,
             other.mtime_ns,
@@ -70,11 +70,11 @@ class Span(NamedTuple):
 
 
 class CopyRefused(Exception):  # noqa: N818
-    """The reason why a store does not copy objects itself; its caller must read and put them."""
+    """The store does not copy this object itself, for the reason in the message: the caller must read and put it."""
 
 
 class PartLimits(NamedTuple):
-    """The smallest size in bytes of every part of a file but the last, and the largest number of parts."""
+    """Limits of parts of a file: the smallest size in bytes of all but the last, and the largest number of parts."""
 
     smallest: int
     most: int
@@ -101,35 +101,47 @@ class Store(Protocol):
         """Return the checksums of the pinned version that the store computed itself, the strongest first."""
 
     def read_size(self, length: int, at_once: int | None = None) -> int:
-        """Return the best size of a read, in bytes, for `length` bytes that are used `at_once` together (None: any)."""
+        """Return the best size of one read in bytes, for a caller that needs `length` bytes.
+
+        The caller uses `at_once` bytes together; None if that does not matter.
+        """
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        """Return exactly `length` bytes from `start` on; `SnapshotError` if they or the pinned version are gone."""
+        """Return exactly `length` bytes from `start` on.
+
+        Raises `SnapshotError` if the file has no such bytes, or not the pinned version.
+        """
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        """Return a whole file of at most `limit` bytes, and the version that was read."""
+        """Return a whole file, and the version that was read.
+
+        Raises `SnapshotError` if it has more than `limit` bytes, or not the pinned version.
+        """
 
     def put(self, uri: str, data: bytes) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        """Put a file unless there is one; tell whether it now holds exactly `data`, also if an earlier try put it."""
+        """Put a file unless there is one; tell whether the file then holds exactly `data`, even by an earlier try."""
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         """Tell whether the store refuses a second `put_if_absent`; `uri` was just put with `data`."""
 
-    def list(self, directory: str, begin: str = "") -> list[Entry]:
+    def list(self, directory: str, prefix: str = "") -> list[Entry]:
         """Return all files below a directory, sorted; none if there is no directory.
 
-        `begin` is a prefix: other names of files and directories are not listed. Raises `RequestError` if
-        the directory may not be listed.
+        Files and directories directly in the directory are left out if their names do not begin with `prefix`. Raises
+        `RequestError` if the directory may not be listed.
         """
 
     def delete(self, uris: Iterable[str]) -> None:
         """Delete files, if they exist, and directories that become empty."""
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        """Begin a file that several tasks write, and return the token that they need."""
+        """Begin a file that several tasks write, and return the token that they need.
+
+        `staging` is the directory for unfinished files, if the store needs one.
+        """
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:
         """Write part `number` (from 1), which begins at `offset` of the file, and return its receipt."""
@@ -137,7 +149,7 @@ class Store(Protocol):
     def copy(self, uri: str, source: Span) -> None:
         """Put a whole file that the store copies from another of its files.
 
-        Raises `SnapshotError` if the pinned version is gone, as far as the store checks pins, and `CopyRefused`.
+        Raises `SnapshotError` if the pinned version is gone and the store checks pins, and `CopyRefused`.
         """
 
     def keep(self, uri: str, source: Span) -> None:
@@ -147,15 +159,15 @@ class Store(Protocol):
         """Write a part that the store copies from another of its files; returns as `put_part`, raises as `copy`."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
-        """Make the file appear, unless it has appeared already with that size.
+        """Make the file appear from its parts, unless it has already appeared with `size` bytes.
 
-        A file that has the same bytes may keep its version.
+        `receipts` are those of the parts, in order. A file that has the same bytes already may keep its version.
         """
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
-        """Abort unfinished uploads of a file, or of our files below a directory.
+        """Abort unfinished uploads of a file, or of files below a directory that `is_ours` accepts (None: all).
 
-        Uploads that are in progress stay, if the store can tell.
+        Uploads in progress stay, if the store can tell them from abandoned ones.
         """
 
 

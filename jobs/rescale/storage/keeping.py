@@ -11,13 +11,14 @@ from rescale.storage.sides import is_one_store
 from rescale.storage.store import open_store, read_in_chunks
 
 _LARGEST_COPY = 5 << 30
-"""Bytes that S3 copies in one request (CopyObject)."""
+"""Most bytes that S3 copies in one request (CopyObject)."""
 
 _PART = 256 << 20
+"""Bytes of a part of a larger file."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:
-    """Copy the whole file `source` to `uri`; `staging` is the directory for unfinished files.
+    """Copy the whole file `source` to `uri`, or link it; `staging` is the directory for unfinished files.
 
     Raises `SnapshotError` if the pinned version is gone.
     """

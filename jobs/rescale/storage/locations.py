@@ -2,7 +2,7 @@
 
 Flink and people write the same location in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`), so
 locations are normalised before they are compared. As in Flink's `Path`, slashes in a row count as one, and percent
-signs are not decoded. Only `real` follows symbolic links.
+signs are not decoded. Only `resolve_links` follows symbolic links.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _ACCESS_POINT = re.compile(
     r"(?:/(.*))?",
     re.DOTALL | re.ASCII,
 )
-"""ARN of an access point, which boto3 takes for a bucket, and the key behind it. Before the name, `:` means `/`."""
+"""ARN of an access point, which boto3 accepts as a bucket, and the key after it. An ARN may have `:` or `/` before the
+access point's name."""
 
-_ELSEWHERE = "copy a whole savepoint that is elsewhere to one of these: its files are found there"
+_ELSEWHERE = "copy the whole savepoint to one of these: Rescale then finds its files there"
 _ADVICE = {
     "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
     **dict.fromkeys(_S3_SCHEMES, "name a bucket without user or keys: credentials are not part of its name"),
@@ -39,10 +40,10 @@ def normalise(text: str) -> str:
     Raises `RequestError` for other texts.
     """
     if not _is_text(text):
-        raise RequestError("the name of a place is not UTF-8", path=ascii(text), advice="give it another name")
+        raise RequestError("this location is not valid UTF-8", path=ascii(text), advice="rename the file or directory")
     if text == "~" or text.startswith("~/"):  # a shell does not expand `--target=~/x`
         raise RequestError(
-            "only a shell replaces ~ by your home directory, and here it did not",
+            "the path starts with ~, which only a shell replaces by your home directory",
             path=text,
             expected="a path that does not start with ~",
             advice=f"write the path of your home directory; or, for a directory with this name: ./{text}",
@@ -59,7 +60,7 @@ def normalise(text: str) -> str:
         bucket, _, key = rest[2:].partition("/")
         if bucket and not {"@", ":"} & {
             *bucket
-        }:  # Hadoop once took keys in URIs; everybody who sees the plan sees them
+        }:  # Hadoop once took access keys in URIs; in a plan, everybody could read them
             return _s3(bucket, key)
     raise RequestError(
         f"not a location that Rescale can read: {text!r}",
@@ -106,7 +107,7 @@ def contains(directory: str, uri: str) -> bool:
     return uri == directory or uri.startswith(directory.rstrip("/") + "/")
 
 
-def real(uri: str) -> str:
+def resolve_links(uri: str) -> str:
     """Return the location with symbolic links resolved, in order to compare it with others."""
     return uri if is_s3(uri) else os.path.realpath(uri)
 
@@ -124,7 +125,7 @@ def _working_directory(text: str) -> str:
 
 
 def _is_text(name: str) -> bool:
-    """Tell whether UTF-8 can encode a name: Python replaces bytes of file names that are not UTF-8 by surrogates."""
+    """Tell whether UTF-8 can encode a name: bytes of file names that are not UTF-8 are surrogates in Python."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -133,7 +134,10 @@ def _is_text(name: str) -> bool:
 
 
 def _access_point(text: str, path: str) -> str:
-    """Return the location of a key behind an access point, whose ARN is spelt as AWS prints it."""
+    """Return the normalised location for the ARN of an access point and a key after it.
+
+    Raises `RequestError` if the ARN is spelt otherwise than AWS prints it.
+    """
     match = _ACCESS_POINT.fullmatch(path)
     if match is None:
         raise RequestError(

@@ -1,7 +1,7 @@
 """Read twice before reporting a mismatch.
 
-A bit flipped in memory or on the wire is correct in the next read; damage in the store is the same in every read.
-If a flipped bit were reported as damage, sound results would be thrown away.
+A bit that flipped in memory or on the wire is correct in the next read; damage in the store is the same in every read.
+Without the second read, a flipped bit would be reported as damage, and users would throw away sound results.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ R = TypeVar("R")
 
 SIDES = SOURCE, RESULT = "source", "result"
 EITHER = "source or the result"
-"""Name of a side for a mismatch that only shows when both are compared."""
+"""Side of a mismatch that only a comparison of both shows."""
 
 DOCUMENTS = "documents beside the target"
-"""Name of a side for the documents of a run, from which the next step gets all its input."""
+"""Side of a mismatch in the documents of a run, from which the next step gets all its input."""
 
 
 def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
@@ -62,6 +62,6 @@ def misread(sides: Sequence[str], first: RescaleError) -> StoreError:
         state=first.state,
         expected=first.expected,
         found=f"in the first read: {first.what}; in the second read, something else",
-        advice="this is a passing fault of memory, disk or network, and another try reads again; if it comes back, "
+        advice="this is a transient fault of memory, disk or network: another try reads again. If it happens again, "
         "check this machine and the network to the store",
     )

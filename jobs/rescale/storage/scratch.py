@@ -1,11 +1,11 @@
-"""Scratch directories on this machine, which are removed when the process that made them ends, however it ends.
+"""Scratch directories on this machine, which are removed after the process that made them, even if it was killed.
 
-A name proves nothing, so each directory holds a marker (`MARKER`), its first file. The marker names the directory (by
-name and inode, so that it is not valid for a copy), the process and its machine. The process locks it (`flock`), and
-the lock ends with the process. So the directory of a killed process is not locked any more: the next process that makes
-a directory in the same place removes it, and so does `rescale discard`. Only directories with such a marker are
-removed, directly in a place for scratch directories, and never through a link or a mount. A process that is killed
-before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.
+The name of a directory does not prove who made it, so the first file in it is a marker (`MARKER`). The marker names the
+directory (by name and inode, so that it is not valid for a copy), the process and its machine. The process locks the
+marker (`flock`), and the lock ends with the process. So the directory of a killed process is not locked any more: the
+next process that makes a directory in the same place removes it, and so does `rescale discard`. Only directories with
+such a marker are removed, directly in a place for scratch directories, and never through a link or a mount. A process
+that is killed before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
 MARKER = ".rescale-scratch"
-"""Name of the file that names the process of a scratch directory."""
+"""Name of the marker of a scratch directory."""
 
 _LARGEST_MARKER = 4096
 """Largest marker, in bytes."""
@@ -50,7 +50,7 @@ _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class ScratchKind(StrEnum):
-    """The purpose of a directory, and the beginning of its name."""
+    """Purpose of a scratch directory; the value is the prefix of its name."""
 
     DATABASE = "rescale-database-"
     SPARK = "rescale-spark-"
@@ -63,7 +63,7 @@ class ScratchKind(StrEnum):
 
 
 def temporary_directory() -> str:
-    """Return the system's directory for temporary files; `RequestError` if it has none."""
+    """Return the system's directory for temporary files. Raises `RequestError` if it has none."""
     try:
         return owned.temporary_place()
     except FileNotFoundError as error:
@@ -75,18 +75,18 @@ def temporary_directory() -> str:
 
 
 def scratch_directory() -> str:
-    """Return the first of `SPARK_LOCAL_DIRS`; without one, the system's directory for temporary files."""
+    """Return the first directory of `SPARK_LOCAL_DIRS`; if it names none, the system's for temporary files."""
     return scratch_directories()[0]
 
 
 def scratch_directories() -> list[str]:
-    """Return all directories that tasks may use."""
+    """Return all directories in which tasks may make scratch directories."""
     named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
     return named or [temporary_directory()]
 
 
 def no_room_for_rows(error: OSError, folder: str) -> StoreError:
-    """Return the error for rows that could not be written to the scratch directory."""
+    """Return the error for RocksDB rows that could not be written to the scratch directory."""
     return StoreError(
         f"no room for rows in the scratch directory: {error}",
         path=folder,
@@ -113,7 +113,7 @@ class _Marker(NamedTuple):
 def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     """Make a new directory in `place` for the block, and remove it afterwards. `place` is made if needed, and stays."""
     owned.make_folder(place)
-    remove_left(place)
+    remove_abandoned(place)
     path = owned.new_folder(place, kind)
     identity = mounts.identity_of(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -132,16 +132,16 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
         os.close(directory)
 
 
-def remove_left(place: Path) -> None:
-    """Remove the directories in `place` that dead processes left."""
+def remove_abandoned(place: Path) -> None:
+    """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
     beside = [home for home in place.parent.glob(_OF_SPARK) if not home.is_symlink()]
     for home in {place, *beside}:
         for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
-            remove_if_left(path)
+            remove_if_abandoned(path)
 
 
-def remove_if_left(path: Path) -> None:
-    """Remove a directory if its marker is valid, and its process is dead."""
+def remove_if_abandoned(path: Path) -> None:
+    """Remove a scratch directory if its marker is valid and its process is dead."""
     with suppress(OSError, RequestError), ExitStack() as stack:  # in use, or another user's
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, folder)
@@ -152,14 +152,14 @@ def remove_if_left(path: Path) -> None:
         if not stat.S_ISREG(file.st_mode) or file.st_nlink > 1 or {file.st_uid, status.st_uid} != {os.geteuid()}:
             return
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_left(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
+        if _is_abandoned(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
             owned.remove_tree(path, mounts.Identity(status.st_dev, status.st_ino), MARKER)
 
 
-def remove_all_left() -> None:
-    """Remove the directories that dead processes left, in all places for scratch directories of this machine."""
+def remove_all_abandoned() -> None:
+    """Remove the scratch directories of dead processes in all places where this machine has such directories."""
     for place in {temporary_directory(), *scratch_directories(), SHORT_PLACE}:
-        remove_left(Path(place))
+        remove_abandoned(Path(place))
 
 
 def unnamed_file() -> IO[bytes]:
@@ -168,7 +168,7 @@ def unnamed_file() -> IO[bytes]:
 
 
 def spooled_file(in_memory: int) -> IO[bytes]:
-    """Open a file as `unnamed_file` does, which stays in memory up to `in_memory` bytes."""
+    """Open a file as `unnamed_file` does, but keep it in memory up to `in_memory` bytes."""
     return owned.spooled_file(in_memory, scratch_directory())
 
 
@@ -182,8 +182,8 @@ def _locks_or_none() -> Iterator[None]:
             raise
 
 
-def _is_left(data: bytes, path: Path, inode: int) -> bool:
-    """Tell whether an unlocked marker belongs to this directory, and to a process of this machine.
+def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
+    """Tell whether the content of an unlocked marker names this directory and a process of this machine.
 
     A free lock proves nothing about a process on another machine that mounts the same file system without locks.
     """

@@ -10,12 +10,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AT_ONCE = 32
+"""Number of threads."""
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return `work(item)` for every item, in their order; raise the first error in that order.
+    """Return `work(item)` for every item, in order. Raises the error of the first item that has one.
 
-    A single item is worked on in this thread.
+    For a single item, `work` is called in this thread.
     """
     items = list(items)
     if len(items) < 2:

@@ -4,9 +4,9 @@ Without further settings, both are the store that the AWS variables name. A side
 account, region or endpoint) if there are variables with its prefix: RESCALE_SOURCE_AWS_PROFILE, or
 RESCALE_TARGET_AWS_ENDPOINT_URL. Then AWS variables without a prefix do not configure this side.
 
-A location says nothing about its store: both stores may have buckets with the same name. So a process declares its
-targets, here and for its child processes. What lies in a target, or beside it, is on the target's side, and every other
-location on the source's. A process that has declared nothing works with the target's store alone.
+A location does not tell in which store it is: both stores may have buckets with the same name. So a process declares
+its targets, for itself and its child processes. Locations in a target, or beside it, are on the target's side, and all
+others on the source's. A process that has declared no targets works with the target's store alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AWS = "AWS_"
 _PROFILE = "AWS_PROFILE"
 
 _OF_THE_MACHINE = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
-"""Variables that count for both sides, unless a side has its own. One that is empty there does not count."""
+"""Variables that apply to both sides, unless a side has its own. A side unsets one by an empty value."""
 
 _BESIDE_PROFILES = (
     *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"),
@@ -38,14 +38,14 @@ _BESIDE_PROFILES = (
     *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
     *("AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
 )
-"""Variables that also count for a profile: the files with profiles, and keys that a profile may refer to by its
-`credential_source`. Any other profile takes precedence over such keys."""
+"""Variables that also apply to a side with a profile of its own: the files with profiles, and keys that a profile may
+refer to by its `credential_source`. Any other profile takes precedence over such keys."""
 
 _ACCESS = (
     *_BESIDE_PROFILES,
     *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
-"""Variables that give access. They count for a side that has other variables of its own, such as a region, only."""
+"""Variables that give access. They also apply to a side whose own variables give none, such as a region alone."""
 
 
 class StoreSide(StrEnum):
@@ -76,17 +76,17 @@ def is_one_store(uri: str, other: str) -> bool:
     """Tell whether two normalised locations are in one store, which may be able to copy between them."""
     if not is_s3(uri) or not is_s3(other):
         return is_s3(uri) is is_s3(other)
-    return side_of(uri) is side_of(other) or not is_apart()
+    return side_of(uri) is side_of(other) or not has_two_stores()
 
 
-def has_sides() -> bool:
-    """Tell whether a side has variables of its own."""
-    return any(has_own(side, os.environ) for side in StoreSide)
+def has_side_variables() -> bool:
+    """Tell whether any side has variables of its own."""
+    return any(has_own_variables(side, os.environ) for side in StoreSide)
 
 
-def is_apart() -> bool:
-    """Tell whether the source has another S3 store than the target."""
-    if not has_sides():
+def has_two_stores() -> bool:
+    """Tell whether the source's S3 store is configured otherwise than the target's."""
+    if not has_side_variables():
         return False
     now = environment()
     return variables_of(StoreSide.SOURCE, now) != variables_of(StoreSide.TARGET, now)
@@ -112,7 +112,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have the AWS variables of `variables` in the block, and no others: botocore reads them from the process alone."""
+    """Replace the AWS variables of this process in the block: botocore reads them only from there."""
     own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
     with _SWAPPING:
         before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
@@ -123,7 +123,7 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
             _replace(own, before)
 
 
-def has_own(side: StoreSide, environment: Mapping[str, str]) -> bool:
+def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
     """Tell whether a side has variables of its own."""
     return bool(_own(side, environment))
 
@@ -138,27 +138,27 @@ def declare_targets(targets: Iterable[str]) -> None:
     os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
 
 
-def set_own(side: StoreSide, variables: Mapping[str, str]) -> None:
-    """Configure the store of a side in this process and its children: by these AWS variables, and by no others."""
+def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
+    """Configure the store of a side in this process and its children, by these AWS variables alone."""
     for name in _own(side, os.environ):
         del os.environ[side.prefix + name]
     os.environ.update({side.prefix + name: value for name, value in variables.items()})
 
 
-def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that processes on other machines need to tell the sides apart; none of them is a secret."""
+def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which processes on other machines tell the sides apart; none is a secret."""
     names = (TARGETS, *(side.prefix + _PROFILE for side in StoreSide))
     return {name: environment[name] for name in names if name in environment}
 
 
 def refuse_same_place(source: str, target: str) -> None:
-    """Raise `RequestError` if a source and a target in two stores have one name, which does not tell their sides."""
+    """Raise `RequestError` if source and target are in two stores and their names do not tell them apart."""
     nested = contains(target, source) or contains(source, target)
-    if nested and is_s3(source) and is_s3(target) and is_apart():
+    if nested and is_s3(source) and is_s3(target) and has_two_stores():
         raise RequestError(
-            "source and target are in two stores, but have the same name, or one has the name of a place in the other",
+            "source and target are in two stores, but by their names one is the other, or lies in it",
             path=source,
-            expected="a target that is neither called like the source, nor like a place in it or around it",
+            expected="a target whose name is neither that of the source, nor of a directory in it or around it",
             found=f"the target {target}",
             advice="give the target another name",
         )
@@ -176,7 +176,7 @@ def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 
 def _root(target: str) -> str:
-    """Return the target itself for a place beside it, such as one of a follower's rounds."""
+    """Return the target of a location beside it, such as that of a follower's round; a target itself stays."""
     return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
 
 

@@ -1,4 +1,4 @@
-"""The entry to storage: the store of a URI."""
+"""Stores by URI: other packages begin here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
-from rescale.storage.sides import StoreSide, is_apart, side_of
+from rescale.storage.sides import StoreSide, has_two_stores, side_of
 
 __all__ = ["Entry", "Pin", "Store", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
@@ -33,10 +33,10 @@ def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
-    """Yield `length` bytes of a file from `start` on, in pieces of the best size for its store.
+    """Yield `length` bytes of a file from `start` on, in chunks of the best size for its store.
 
-    `at_once` is the number of bytes that the caller uses together: pieces have that size, or a much larger one. Raises
-    as `Store.read`.
+    `at_once` is the number of bytes that the caller uses together: chunks have that size, or a much larger one. Raises
+    the same errors as `Store.read`.
     """
     store = open_store(uri)
     step = store.read_size(length, at_once)
@@ -58,7 +58,7 @@ def _s3() -> Store:
 
 @cache
 def _s3_of_source() -> Store:
-    if not is_apart():
+    if not has_two_stores():
         return _s3()
     from rescale.storage.s3.s3_store import S3Store
 
@@ -69,10 +69,10 @@ _FORGET = (_s3.cache_clear, _s3_of_source.cache_clear)
 
 
 def forget_stores() -> None:
-    """Open S3 stores anew from now on, because the variables that configure them have changed."""
+    """Forget the opened S3 stores. Call this after a change of their variables: they are opened anew by those."""
     for forget in _FORGET:
         forget()
 
 
-# Two processes on one connection read each other's answers.
+# If a forked process used its parent's connections, each would read answers meant for the other.
 os.register_at_fork(after_in_child=forget_stores)

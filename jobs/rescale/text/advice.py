@@ -1,8 +1,8 @@
 """Advice as data: a sentence with mentions of options, commands and settings, which each surface names differently.
 
 The command line says `--max-parallelism 256` where a form has the field *Max parallelism*, and `rescale discard TARGET`
-where Airflow has a DAG. As a string, advice has the words of the command line; `worded` returns the sentence for
-another surface. An f-string makes a plain string of it, so compose advice with `Advice(…)`.
+where Airflow has a DAG. As a string, advice has the wording of the command line; `worded` returns the sentence for
+another surface. Compose advice with `Advice(…)`: an f-string would turn it into a plain string without mentions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class About(StrEnum):
 
 
 class Mention(NamedTuple):
-    """An option, a command or a setting by its name, and its value if it has any; `text` is for the command line."""
+    """An option, a command or a setting by its name; `text` is its wording on a command line.
+
+    `value` is the value to give it, if any. For a setting of one of two stores it is the side: `source` or `target`.
+    """
 
     about: About
     name: str
@@ -32,11 +35,11 @@ class Mention(NamedTuple):
 
 
 AdvicePart = str | tuple[About, str, str, str]
-"""Piece of an advice in a document: a text, or the fields of a `Mention`."""
+"""A part of advice in a document: a text, or the fields of a `Mention`."""
 
 
 class Advice(str):
-    """A sentence made of pieces of text and of mentions."""
+    """A sentence made of texts and mentions (`parts`)."""
 
     __slots__ = ("parts",)
     parts: tuple[str | Mention, ...]
@@ -55,7 +58,7 @@ class Advice(str):
         return "".join(wording(part) if isinstance(part, Mention) else part for part in self.parts)
 
     def document(self) -> tuple[AdvicePart, ...]:
-        """Return the pieces for a document; their text can be encoded as UTF-8."""
+        """Return the parts for a document; UTF-8 can encode all their texts."""
         return tuple(
             (part.about, encodable(part.name), encodable(part.value), encodable(part.text))
             if isinstance(part, Mention)
@@ -86,7 +89,7 @@ def setting(name: str, text: str) -> Mention:
 
 
 def joined(separator: str, pieces: Iterable[str | Mention]) -> Advice:
-    """Return the pieces with a separator between them."""
+    """Return advice of the pieces, with a separator between them."""
     parts = [part for piece in pieces for part in (separator, piece)]
     return Advice(*parts[1:])
 
@@ -95,6 +98,6 @@ SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")
 
 
 def advice_of_text(text: str) -> Advice:
-    """Return the advice that was printed as `text`; of its mentions, it has only `SAME_COMMAND`."""
+    """Return the advice that was printed as `text`; only the mention `SAME_COMMAND` is restored."""
     before, same, behind = text.partition(SAME_COMMAND.text)
     return Advice(*(part for part in (before, SAME_COMMAND if same else "", behind) if part))

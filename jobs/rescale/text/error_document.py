@@ -1,4 +1,4 @@
-"""An error as a JSON document: what `RescaleError.document` makes, and what an interrupted command answers."""
+"""An error as a JSON document: `RescaleError.document` returns it, and an interrupted command prints it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rescale.text.advice import AdvicePart
 
 
 class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """An error; details that are not known are left out.
+    """An error; unknown details are left out.
 
     `error` is the class of the error, `KeyboardInterrupt` for an interrupted command. `offset` is a position in the
-    file `path`, in bytes. `advice_parts` is the advice in pieces: a text, or a mention of an option, a command or a
-    setting (about, name, value, text).
+    file `path`, in bytes. `advice_parts` are the parts of the advice: each is a text, or a mention of an option, a
+    command or a setting (about, name, value, text).
     """
 
     error: str

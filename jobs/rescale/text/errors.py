@@ -1,8 +1,8 @@
 """The errors that users see: the class of an error says whose fault it is, and its `advice` what to do.
 
-*Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and
-all code that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected`
-turns it into one of these errors where a process or a task ends.
+*Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and all code
+that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns it
+into one of these errors at the end of a process or a task.
 
 Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
@@ -24,11 +24,11 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.names import encodable, printable, printable_lines, without_secrets
 
 _LABELS = {"offset": "at byte", "advice": "what to do"}
-"""Labels of fields in the printed error, where the label differs from the name of the field."""
+"""Labels of fields in the printed error that differ from the names of the fields."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Error numbers of the operating system for a full disk, or an exhausted quota."""
+"""Error numbers of the operating system for a full disk or an exhausted quota."""
 
 _OF_THE_MACHINE = {
     *NO_ROOM,
@@ -43,7 +43,7 @@ _OF_THE_MACHINE = {
 _CLOCK_OVERFLOW = "timestamp too large"
 """CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
 _NO_THREAD = "can't start new thread"
-"""CPython's message if the operating system refuses to start a thread."""
+"""CPython's message when the operating system refuses to start a thread."""
 
 
 E = TypeVar("E", bound="RescaleError")
@@ -54,8 +54,8 @@ class RescaleError(Exception):
 
     `what` is the sentence. All other fields are optional, and printed on lines of their own: the place (`path`,
     `offset` in bytes, `operator`, `state`), the refused `option`, what was `expected` and `found`, and `advice`. Only
-    bugs of Rescale have a `traceback`. The text goes into logs, documents and reports, so it contains no control
-    characters, even if it quotes names that do, and no passwords of addresses.
+    bugs of Rescale have a `traceback`. The text goes into logs, documents and reports, so control characters in quoted
+    names are escaped, and passwords in addresses are removed.
     """
 
     exit_code: ClassVar[int] = 1
@@ -88,7 +88,7 @@ class RescaleError(Exception):
     ) -> None:
         self.what = without_secrets(what)
         self.path = None if path is None else without_secrets(path)
-        # A loop that is not compiled returns numbers of numpy, which JSON does not accept.
+        # A loop that is not compiled returns numpy's integers, which JSON does not accept.
         self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state
@@ -121,9 +121,9 @@ class RescaleError(Exception):
         return kind(what, **{**{name: getattr(self, name) for name in self.DETAILS}, **changed})
 
     def document(self) -> ErrorDocument:
-        """Return the error as a document, which `of_document` reads; its text can be encoded as UTF-8.
+        """Return the error as a document, which `of_document` reads; UTF-8 can encode all its texts.
 
-        The document names the nearest base class that this module defines, so that every process can read it.
+        The document names the nearest base class that this module defines, because every process knows these.
         """
         known = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
         details: dict[str, Any] = {
@@ -143,7 +143,7 @@ class RescaleError(Exception):
             details["advice"] = Advice.of_document(document.advice_parts)
         return kind(document.what, **{name: value for name, value in details.items() if value is not UNSET})
 
-    def word(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
+    def reword(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
         """Reword the error for another surface: `advice` words a mention, and `option` the name of an option."""
         if isinstance(self.advice, Advice):
             self.advice = self.advice.worded(advice)
@@ -176,17 +176,17 @@ class RequestError(RescaleError):
 
 
 class LockedError(RequestError):
-    """The store forbids removing or replacing a file for now, as an object lock does; leftovers may stay."""
+    """The store forbids deleting or replacing a file for now, as by an object lock; leftover files may stay."""
 
 
 class SnapshotError(RescaleError):
-    """The input is damaged, is not what it claims to be, or has changed since the plan was made."""
+    """The snapshot is damaged, is not what it claims to be, or has changed since the plan was made."""
 
     exit_code = 3
 
 
 class UnsupportedError(RescaleError):
-    """The input is valid, but Rescale cannot process it; `advice` names a workaround."""
+    """The snapshot is valid, but Rescale cannot process it; `advice` names a workaround."""
 
     exit_code = 3
 
@@ -217,7 +217,7 @@ class InternalError(RescaleError):
 
     @classmethod
     def seen(cls, message: str, traceback: str) -> InternalError:
-        """Return the error for an exception of another process, by its message and its traceback."""
+        """Return the error for an exception of another process, from its message and its traceback."""
         return cls(
             "an unexpected error: this is a bug of Rescale",
             found=message,

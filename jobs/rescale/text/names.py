@@ -12,7 +12,7 @@ _NEAR = 0.65
 """Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
 
 _SIGNS = r"[^\s\"'<>]{0,2000}"
-"""Characters of an address; their number is limited, because names come from files that anybody may have made."""
+"""Characters of an address. Their number is limited, because names come from untrusted files."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
 _KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_SIGNS}"
 """Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.
@@ -48,7 +48,7 @@ def _in_ansi_c_quotes(char: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text that UTF-8 can encode: unpaired surrogates, which Java may write, are escaped as in Python."""
+    """Return a text that UTF-8 can encode: unpaired surrogates, as in Java's strings, are escaped as in Python."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -67,14 +67,14 @@ def without_secrets(text: str) -> str:
 def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
     """Return at most `most` names and the count of the others, as in `a, b and 3 more`.
 
-    `number` is the number of all names, if `names` does not have all of them.
+    `number` is the number of all names, if `names` has only the first of them.
     """
     left = (len(names) if number is None else number) - most
     return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return a question with the known names that are most similar to the word; None if there is no similar name."""
+    """Return a question with the known names most similar to the word; None if there is no similar name."""
     by_folded = {name.casefold(): name for name in known}
     near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR, _NEAR)
     return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

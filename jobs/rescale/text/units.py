@@ -6,7 +6,7 @@ import humanize
 
 _DAY = 24 * 3600
 _MOST_YEARS = 1000
-"""Longest duration that is printed exactly; Python's calendar ends soon after."""
+"""Longest duration that is printed exactly; Python's calendar does not reach much further."""
 
 
 def human_bytes(size: float) -> str:
@@ -15,7 +15,7 @@ def human_bytes(size: float) -> str:
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, as in `1 operator` or `2 operators`; `plural` is needed unless it adds an s."""
+    """Return a number with its noun, as in `1 operator` or `2 operators`; `plural` is needed if it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 def when(instant: str | None) -> str:
-    """Return an instant of a document; for None, which is an unknown time, a phrase that says so."""
+    """Return an instant of a document, or `at an unknown time` for None."""
     return instant or "at an unknown time"
 
 

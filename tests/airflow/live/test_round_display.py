@@ -24,6 +24,6 @@ def test_plan_in_the_report_says_what_is_processed_again(tmp_path: Path, monkeyp
     pushed, before = TaskState(), SimpleNamespace(directory=job.directory)
     display = RoundDisplay(before, follower, SimpleNamespace(xcom_push=pushed.set), TaskState())  # type: ignore[arg-type]
     made = Round(1, 3, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
-    display.show(made, "an approval", is_short=True, asks=True)
+    display.show(made, "an approval", is_short=True, needs_approval=True)
     page = unescape(ReportPage(**pushed[REPORT]).html(1_000_000).decode())
     assert REPEATED in page

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,9 @@ from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.errors import RequestError
+from support import snapshots
 from support.deferring import TaskState
+from support.pipeline import plan_rescale
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
@@ -77,6 +81,28 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
         with pytest.raises(RequestError) as caught:
             watching.waits_for(ROUND)
         assert "said so" in str(caught.value.found)
+
+
+def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_path: Path) -> None:
+    """It says whether rounds are made and whether the cut-over must be approved, and serves for the first copies."""
+    plan, plans = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"]), list[str]()
+
+    def plan_full(checkpoint: str, *, ahead: bool) -> Any:
+        plans.append(f"{checkpoint} {ahead}")
+        return SimpleNamespace(plan=replace(plan, source=checkpoint))
+
+    (tmp_path / "chk-3").mkdir()
+    (tmp_path / "chk-3" / "_metadata").touch()
+    watching = watch()
+    watching.before = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
+    watching.params = {"require_approval": False}
+    vars(watching.follower)["plan_full"] = plan_full
+    del vars(watching)["asks"]
+    assert not watching.has_rounds
+    assert not watching.asks
+    assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
+    assert plans == [f"{tmp_path}/chk-3 True"]
+    assert watching._plan_full(f"{tmp_path}/chk-4").source == f"{tmp_path}/chk-4"
 
 
 def test_cut_over_is_refused_after_its_window_has_closed() -> None:

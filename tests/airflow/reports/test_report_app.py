@@ -162,7 +162,7 @@ def test_report_is_a_tab_of_the_run() -> None:
 
 def test_page_of_a_run_that_only_planned_is_read_from_its_xcom(ask: Callable[[Any], Response]) -> None:
     html = b"<html><style>p {}</style></html>"
-    answer = ask(msgspec.to_builtins(ReportPage.of(html)))
+    answer = ask(msgspec.to_builtins(ReportPage.compress(html)))
     assert (answer.status_code, answer.content) == (200, html)
     assert "sandbox" in answer.headers["content-security-policy"]
 
@@ -174,5 +174,5 @@ def test_invalid_page_in_the_xcom_is_not_shown(page: Any, ask: Callable[[Any], R
 
 
 def test_page_in_the_xcom_is_shown_up_to_a_maximum_length(ask: Callable[[Any], Response]) -> None:
-    answer = ask(msgspec.to_builtins(ReportPage.of(bytes(5 << 20))))
+    answer = ask(msgspec.to_builtins(ReportPage.compress(bytes(5 << 20))))
     assert len(answer.content) == 4 << 20

@@ -10,7 +10,7 @@ import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 from airflow.timetables.trigger import CronTriggerTimetable
 
-from rescale.airflow.windows.closing import closing
+from rescale.airflow.windows.closing import closing_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -34,9 +34,9 @@ def utc(text: str) -> datetime:
     ],
 )
 def test_window_closes_at_the_next_closing_time_on_the_clock(opened: str, closes: str, closed: str) -> None:
-    closing_time = closing(utc(opened), time.fromisoformat(closes), BERLIN)
-    assert closing_time.astimezone(UTC) == utc(closed)
-    assert closing_time.tzinfo is BERLIN
+    closed_at = closing_time(utc(opened), time.fromisoformat(closes), BERLIN)
+    assert closed_at.astimezone(UTC) == utc(closed)
+    assert closed_at.tzinfo is BERLIN
 
 
 @pytest.mark.parametrize(

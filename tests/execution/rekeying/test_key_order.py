@@ -58,10 +58,10 @@ def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
 
 
 def check_lasts(blocks: SortedBlocks) -> None:
-    """Check that `lasts` points to the last record of each block."""
+    """Check that `last_offsets` points to the last record of each block."""
     for i in range(len(blocks)):
         data, starts = blocks.load(i, i + 1)
-        last = data[starts[0] + blocks.lasts[i] : starts[0] + blocks.sizes[i]].tobytes()
+        last = data[starts[0] + blocks.last_offsets[i] : starts[0] + blocks.sizes[i]].tobytes()
         key = int.from_bytes(last[:4], "big")
         assert len(last) == 8 + key + int.from_bytes(last[4 + key : 8 + key], "big")
 
@@ -102,7 +102,7 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
         ordered = in_key_order(taken.of_range(WHOLE, STATES))
         check_lasts(ordered)
         for state, rows in expected.items():
-            assert rows_as_written(ordered.of_state(state)) == sorted(rows)
+            assert rows_as_written(ordered.blocks_of_state(state)) == sorted(rows)
 
 
 @pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
@@ -117,7 +117,7 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
         BlockBuffer() as buffer,
     ):
         ordered = in_key_order(collect_blocks(rows_of(batches), buffer).of_range(WHOLE, STATES))
-        keys = [key for key, _ in rows_as_written(ordered.of_state(0))]
+        keys = [key for key, _ in rows_as_written(ordered.blocks_of_state(0))]
     assert keys == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 

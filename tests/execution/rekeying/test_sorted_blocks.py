@@ -103,8 +103,8 @@ def test_batches_are_sorted_into_blocks(work: Work) -> None:
         contents = {cell: block(some, work.max_parallelism) for cell, some in expected.items()}
         assert index["size"].tolist() == list(map(len, contents.values()))
         assert bytes(data) == b"".join(contents.values())
-        lasts = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
-        assert index["last"].tolist() == lasts
+        last_offsets = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
+        assert index["last"].tolist() == last_offsets
 
 
 @given(works(), st.integers(1, 60))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -54,19 +53,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
-
-
-@pytest.fixture
-def result_of(finished: Callable[[str, str], Result], tmp_path: Path) -> ResultOf:
-    """Return a function that copies a finished result, to spoil it."""
-
-    def copy(name: str, maximum: str) -> Result:
-        original = finished(name, maximum)
-        shutil.copytree(original.target, tmp_path / "target")
-        shutil.copy(original.candidate, tmp_path / "candidate")
-        return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")
-
-    return copy
 
 
 def assert_found(result: Result) -> IntegrityError:

@@ -32,14 +32,6 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
-    return folder
-
-
-@pytest.fixture
 def tasks(scratch: Path) -> Iterator[ProcessTasks]:
     """Two new workers. Check that they leave no scratch folder."""
     with process_tasks(2) as two:

@@ -5,7 +5,6 @@ The twin of every result is the canonical savepoint that Flink took at the same 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -13,18 +12,32 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.rekeying import block_buffer
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.sorted_blocks import SortedBlocks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers import windows
+from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.protocol import WriteRange
+from rescale.execution.writers.whole_streams import (
+    HeapStreamsWriter,
+    TimersWriter,
+    WholeStreamWork,
+    WholeStreamWriter,
+    WrittenWholeStream,
+)
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.timers.heap_timers import read_services
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
+from rescale.plan.new_streams import RekeyedHeapGroups, RekeyedTimers
 from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
@@ -113,19 +126,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
     return make
 
 
-@pytest.fixture
-def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
-    """Return a function that copies the finished result with a max parallelism, to spoil it."""
-
-    def copy(maximum: str) -> Result:
-        original = finished(maximum)
-        shutil.copytree(original.target, tmp_path / "target")
-        shutil.copy(original.candidate, tmp_path / "candidate")
-        return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")
-
-    return copy
-
-
 def filled(groups: list[bytes | None]) -> list[int]:
     """Return the key groups with timers: all others are as long as the shortest."""
     least = min(len(group) for group in groups if group is not None)
@@ -198,3 +198,27 @@ def test_timers_stored_twice_are_in_the_result_once(shape: tuple[int, int], tmp_
     assert len(operator.databases) == len(operator.raw_timers) == shape[0]
     headers = [database.parsed for database in operator.databases]
     assert {state.state_type for header in headers if header for state in header.states} == {"VALUE", "LIST", "MAP"}
+
+
+@pytest.mark.parametrize(
+    ("name", "make_writer", "kind"),
+    [(FIXTURES[1], TimersWriter, RekeyedTimers), ("2-heap-native", HeapStreamsWriter, RekeyedHeapGroups)],
+)
+def test_stream_without_records_consists_of_empty_key_groups(
+    name: str, make_writer: Callable[[Plan], WholeStreamWriter], kind: type, tmp_path: Path
+) -> None:
+    plan = planned(name, tmp_path / "target", 2, 1000)
+    claim(plan)
+    place, operator, stream = next(
+        ((i, j), operator, stream)
+        for i, operator in enumerate(plan.operators)
+        for j, stream in enumerate(operator.rekeyed)
+        if isinstance(stream, kind)
+    )
+    own, none, writer = stream.covers, np.empty(0, np.int64), make_writer(plan)
+    work = WholeStreamWork(WriteRange(place[0], stream.subtask, own.first, own.last, 0), place[1], 0)
+    with BlockBuffer() as buffer:
+        written = writer.write(work, SortedBlocks(3, none, none, none, none, buffer))
+    groups = [writer.group_writer(operator, stream).empty(group) for group in range(own.first, own.last + 1)]
+    assert written == WrittenWholeStream(*place, stream.header_size + sum(map(len, groups)), tuple(map(len, groups)))
+    assert Path(stream_uri(plan, operator, stream)).read_bytes()[stream.header_size :] == b"".join(groups)

@@ -46,7 +46,7 @@ def test_strings_enums_and_classes_are_read(streams: dict[str, bytes]) -> None:
     java_class = read(streams["class"])
     assert isinstance(java_class, JavaClass)
     assert (java_class.name, java_class.serial_version) == ("JavaObjects$Fields", -6)
-    assert [above.name for above in java_class.above] == ["JavaObjects$Above"]
+    assert [super_class.name for super_class in java_class.super_classes] == ["JavaObjects$Above"]
 
 
 def test_references_of_an_object_are_kept(streams: dict[str, bytes]) -> None:
@@ -64,7 +64,7 @@ def test_references_of_an_object_are_kept(streams: dict[str, bytes]) -> None:
     assert "i" not in value.fields
 
 
-def test_nesting_has_a_limit(streams: dict[str, bytes]) -> None:
+def test_too_deeply_nested_objects_are_refused(streams: dict[str, bytes]) -> None:
     with pytest.raises(SnapshotError, match="nested too deep"):
         read(streams["nested-200"])
 

@@ -23,7 +23,7 @@ ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
         ("events", 3, [2, 0, 1, 2, 0, 1]),
     ],
 )
-def test_partitions_go_round_from_a_subtask_that_the_topic_decides(
+def test_partitions_are_assigned_round_robin_from_the_subtask_of_their_topic(
     topic: str, parallelism: int, owners: list[int]
 ) -> None:
     assert [owner(topic, partition, parallelism) for partition in range(6)] == owners

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_leads
+from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_offsets
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keys.key_function import FunctionHash
 from rescale.flink.keys.pojo_formulas import KNOWN
@@ -278,5 +278,5 @@ def test_queues_of_other_elements_than_timers_are_refused() -> None:
 
 
 def test_time_precedes_the_key_of_a_timer() -> None:
-    assert key_leads(header_of(LONG_KEY)).tolist() == [8 if kind.sort == "TIMERS" else 0 for kind in KINDS.values()]
+    assert key_offsets(header_of(LONG_KEY)).tolist() == [8 if kind.sort == "TIMERS" else 0 for kind in KINDS.values()]
     assert timer(-1, b"", b"") == struct.pack(">q", (1 << 63) - 1)

@@ -68,13 +68,13 @@ def test_keyed_header_is_read() -> None:
 
 
 @given(headers, st.sampled_from([INT, STRING, WIDE]), st.booleans())
-def test_a_keyed_header_is_written_as_it_was(names: list[str], key: bytes, compressed: bool) -> None:
+def test_keyed_header_is_written_back_unchanged(names: list[str], key: bytes, compressed: bool) -> None:
     data = keyed_header(*(STATES[name] for name in names), key=key, compressed=compressed)
     assert write_keyed_header(read_keyed_header(data, "a file")) == data
 
 
 @given(headers, headers, st.sampled_from([(5, False), (6, False), (6, True)]))
-def test_an_operator_header_is_written_as_it_was(lists: list[str], maps: list[str], form: tuple[int, bool]) -> None:
+def test_operator_header_is_written_back_unchanged(lists: list[str], maps: list[str], form: tuple[int, bool]) -> None:
     data = operator_header(
         tuple(map(operator_list, lists)), tuple(map(broadcast_state, maps)), version=form[0], compressed=form[1]
     )
@@ -111,7 +111,7 @@ def test_snapshot_with_all_subclasses_is_kept_when_headers_are_merged(order: tup
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
 
 
-def test_equal_headers_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_headers_are_compared_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = (keyed(keyed_state("orders", list_of(value), "LIST"), key=value) for value in (NARROW, WIDE))
     compared = []
     covers = SerializerSnapshot.covers
@@ -252,7 +252,7 @@ def test_operator_states_with_unknown_serializers_are_delimited(
     assert write_operator_state_header(header) == data
 
 
-def test_ambiguous_state_boundary_is_an_unknown_serializer() -> None:
+def test_header_with_ambiguous_state_boundaries_is_refused_as_unknown() -> None:
     """Not damage: such a header can still be moved unchanged."""
     for read, data in (
         (read_keyed_header, keyed_header(keyed_state("a", HIDING))),

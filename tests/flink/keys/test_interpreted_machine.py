@@ -98,9 +98,9 @@ def test_interpreted_and_compiled_walks_agree(data: st.DataObject) -> None:
 def test_interpreted_and_compiled_key_groups_agree(hashes: list[int], max_parallelism: int) -> None:
     codes = np.array(hashes, np.int32)
     fast, interpreted = np.zeros(len(codes), np.int32), np.zeros(len(codes), np.int32)
-    murmur.scramble(codes, max_parallelism, fast)
+    murmur.fill_key_groups(codes, max_parallelism, fast)
     with np.errstate(over="ignore"):
-        INTERPRETED_MURMUR.scramble(codes, max_parallelism, interpreted)
+        INTERPRETED_MURMUR.fill_key_groups(codes, max_parallelism, interpreted)
     assert fast.tolist() == interpreted.tolist()
 
 

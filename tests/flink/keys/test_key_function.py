@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rescale.flink.keys.key_function import FunctionHash, function_hash, names_function
+from rescale.flink.keys.key_function import FunctionHash, import_function, names_function
 from rescale.text.errors import RequestError
 
 MODULE = """
@@ -49,7 +49,7 @@ def codes(name: str, keys: list[bytes]) -> list[int]:
 
 
 def test_a_function_is_loaded_by_name() -> None:
-    assert function_hash("own_hashes:first_byte")(b"\x07\x08") == 7
+    assert import_function("own_hashes:first_byte")(b"\x07\x08") == 7
     assert codes("own_hashes:first_byte", [b"\x07\x08", b"\xff", b"\0"]) == [7, 255, 0]
     assert codes("own_hashes:first_byte", []) == []
 
@@ -76,7 +76,7 @@ def test_function_that_returns_no_hash_is_refused(name: str, reason: str) -> Non
 def test_malformed_function_name_is_refused(name: str) -> None:
     assert not names_function(name)
     with pytest.raises(RequestError, match="does not name a function"):
-        function_hash(name)
+        import_function(name)
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_malformed_function_name_is_refused(name: str) -> None:
 def test_function_that_cannot_be_loaded_is_refused(name: str, reason: str) -> None:
     assert names_function(name)
     with pytest.raises(RequestError) as refused:
-        function_hash(name)
+        import_function(name)
     assert reason in (refused.value.found or "")

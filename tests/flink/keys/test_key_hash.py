@@ -212,7 +212,7 @@ def test_keys_that_do_not_match_their_type_are_refused(key: str, kind: type[Exce
 @pytest.mark.parametrize(
     ("snapshot", "name", "expected"),
     [
-        (LONG, "objects-hash(id)", "java: their hash is known"),
+        (LONG, "objects-hash(id)", "java: the hash of these keys is known"),
         (pojo({"id": INT}), "java", "for instance objects-hash(id)"),
         (pojo({"id": INT}), "objects-hash", "objects-hash, lombok, record, 17x31, 17x37, 7x31, 1x59 or STARTxFACTOR"),
         (pojo({"id": INT}), "objects-hash(name)", "fields of com.example.Order"),
@@ -248,6 +248,6 @@ def test_formulas_are_tried_only_if_the_rest_of_the_key_is_hashable() -> None:
     assert [len(list(candidate_hashes(serializer))) for serializer in read] == [7, 0]
 
 
-def test_error_number_of_subclasses_is_the_same_in_both_modules() -> None:
+def test_error_code_of_a_subclass_is_that_of_the_machine() -> None:
     assert machine.SUBCLASS == SUBCLASS
     assert "subclass" in WRONG[SUBCLASS]

@@ -38,7 +38,7 @@ from support.metadata_strategies import OPERATOR_ID, file, operator
 HEADER = "4960672d 00000004 0000000000000001 00000000"
 
 
-def test_layout_of_a_stateless_operator() -> None:
+def test_stateless_operator_has_the_bytes_of_flink() -> None:
     subtasks = tuple(Subtask(index, False, SubtaskState()) for index in range(2))
     state = "00000000 00000000 00 00 00000000 00000000"
     expected = f"{HEADER} 00000001 {OPERATOR_ID} 00000002 00000080 00 00000002 00000000 {state} 00000001 {state}"
@@ -46,7 +46,7 @@ def test_layout_of_a_stateless_operator() -> None:
     assert data == bytes.fromhex(expected) + savepoint_properties(canonical=True)
 
 
-def test_layout_of_version_2() -> None:
+def test_version_2_has_the_bytes_of_flink() -> None:
     state = "ffffffffffffffff 00000000 00000000 00000000 00 00"
     expected = (
         f"4960672d 00000002 0000000000000001 00000000 00000001 {OPERATOR_ID} 00000002 00000080 00000001"
@@ -56,7 +56,7 @@ def test_layout_of_version_2() -> None:
     assert write_metadata(metadata) == bytes.fromhex(expected)
 
 
-def test_layout_of_names_and_finished_subtasks() -> None:
+def test_names_and_finished_subtasks_have_the_bytes_of_flink() -> None:
     finished = operator(name="map", uid="m", subtasks=(Subtask(1, True, None),))
     gone = operator(operator_id="00" * 16, fully_finished=True)
     expected = (
@@ -69,7 +69,7 @@ def test_layout_of_names_and_finished_subtasks() -> None:
     assert read_metadata(write_metadata(metadata), "_metadata") == metadata
 
 
-def test_layout_of_an_operator_handle() -> None:
+def test_operator_handle_has_the_bytes_of_flink() -> None:
     handle = OperatorHandle(
         (
             OperatorStateOffsets("u", DistributionMode.UNION, (0x415,)),
@@ -136,12 +136,12 @@ EMPTY = EmptySegmentStream()
         ),
     ],
 )
-def test_layout_of_keyed_handles(handle: KeyedHandle, expected: str) -> None:
+def test_keyed_handles_have_the_bytes_of_flink(handle: KeyedHandle, expected: str) -> None:
     assert write_keyed_handle(handle) == bytes.fromhex(expected)
     assert read_keyed_handle(bytes.fromhex(expected)) == handle
 
 
-def test_layout_of_merged_operator_state() -> None:
+def test_file_merging_handle_has_the_bytes_of_flink() -> None:
     handle = OperatorHandle((), EMPTY, FileMerging("t", "s", is_empty=True))
     assert write_operator_handle(handle) == bytes.fromhex("11 00000000 0001 74 0001 73 01 10")
 
@@ -163,7 +163,9 @@ MERGED_BYTES = "00000001 0000000000000005 10 00000002 706b"
         ),
     ],
 )
-def test_layout_of_channel_state(version: int, channels: tuple[ChannelHandle, ...], expected: str) -> None:
+def test_channel_handles_have_the_bytes_of_flink(
+    version: int, channels: tuple[ChannelHandle, ...], expected: str
+) -> None:
     state = SubtaskState(input_channels=channels, output_channels=channels)
     metadata = file(operator(subtasks=(Subtask(0, False, state),)), version=version)
     data = write_metadata(metadata)
@@ -171,7 +173,7 @@ def test_layout_of_channel_state(version: int, channels: tuple[ChannelHandle, ..
     assert read_metadata(data, "_metadata") == metadata
 
 
-def test_layout_of_master_state() -> None:
+def test_master_state_has_the_bytes_of_flink() -> None:
     metadata = replace(file(version=3), masters=(MasterState(1, "m", b"xy"),))
     expected = "4960672d 00000003 0000000000000001 00000001 c96b1696 0000000d 00000001 0001 6d 00000002 7879 00000000"
     assert write_metadata(metadata) == bytes.fromhex(expected)

@@ -237,8 +237,8 @@ def parsed_in_frame(data: bytes) -> SerializerSnapshot:
 
 @pytest.mark.parametrize(
     ("packed", "what"),
-    [(b"\xff\xff\xff\xff\x07", "an impossible length"), (b"\xff" * 9, "a packed number without end")],
+    [(b"\xff\xff\xff\xff\x07", "an impossible length"), (b"\xff" * 9, "a packed number of more than five bytes")],
 )
-def test_a_damaged_length_of_a_packed_text_is_named(packed: bytes, what: str) -> None:
+def test_packed_text_with_a_damaged_length_is_refused(packed: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         read_snapshot(ByteReader(snapshot(AVRO, 3, packed), "header"))

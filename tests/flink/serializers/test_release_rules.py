@@ -64,7 +64,7 @@ def test_class_missing_in_a_line_is_not_restored() -> None:
     hidden = SerializerSnapshot("com.x.Mine", 1, b"", attributes=((UNKNOWN, "com.x.Mine"),))
     (reason,) = reasons_of(pojo(hidden), 1, V2)
     assert reason.restores is Restores.UNKNOWN
-    assert "com.x.Mine is not one of Flink's own" in reason.why
+    assert "com.x.Mine is no class of Flink" in reason.why
 
 
 def test_class_added_in_a_later_line_is_not_restored_before() -> None:
@@ -74,7 +74,7 @@ def test_class_added_in_a_later_line_is_not_restored_before() -> None:
     assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, V2) == []
 
 
-def test_class_from_a_jar_of_the_job_is_unknown() -> None:
+def test_restore_of_a_class_from_a_jar_of_the_job_is_unknown() -> None:
     avro = SerializerSnapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, b"")
     assert [reason.restores for reason in reasons_of(avro, 1, V2)] == [Restores.UNKNOWN]
     option = replace(OPTION, class_name="org.apache.flink.table.api.typeutils.ScalaOptionSerializerSnapshot")
@@ -82,7 +82,7 @@ def test_class_from_a_jar_of_the_job_is_unknown() -> None:
     assert reasons_of(option, 2, V1)[0].restores is Restores.NO
 
 
-def test_an_older_version_of_a_snapshot_is_read() -> None:
+def test_older_version_of_a_snapshot_is_restored() -> None:
     older = replace(LONG, version=2)
     assert [reasons_of(pojo(older), 1, line) for line in (V1, V2)] == [[], []]
 
@@ -95,7 +95,7 @@ def test_abandoned_form_of_a_snapshot_is_not_restored() -> None:
 
 
 @pytest.mark.parametrize(("line", "version"), [("1.18", 4), ("1.20", 4), ("2.0", 5), ("2.1", 6), ("2.3", 6)])
-def test_metadata_version_of_a_line(line: str, version: int) -> None:
+def test_every_line_writes_its_metadata_version(line: str, version: int) -> None:
     (release,) = (known for known in RELEASE_LINES if str(known) == line)
     assert release.metadata_version == version
     assert major_of_writer(version) == release.major

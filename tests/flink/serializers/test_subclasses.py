@@ -9,7 +9,7 @@ import pytest
 
 from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.serializers.reading import write_snapshot
-from rescale.flink.serializers.subclasses import put_together
+from rescale.flink.serializers.subclasses import merge_snapshots
 from support.snapshot_bytes import BASE, CUSTOM, INT, LONG, STRING, composite, list_of, parsed, pojo
 
 FIELDS: dict[str, bytes | None] = {"a": INT, "b": STRING}
@@ -26,7 +26,7 @@ def of(**subclasses: bytes | None) -> bytes:
 
 def together(first: bytes, other: bytes) -> bytes | None:
     mine, theirs = parsed(first), parsed(other)
-    joined = put_together(mine, theirs)
+    joined = merge_snapshots(mine, theirs)
     if joined is None:
         return None
     assert joined.covers(mine)

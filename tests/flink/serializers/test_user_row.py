@@ -65,16 +65,16 @@ def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: py
     ("line", "changed", "sentence"),
     [
         (VALUES, "    values=Sequence([Fixed(8), Text()]),", "unhashable type"),
-        (VALUES, "    values=Sequence((Fixed, Text())),", "no type of a value"),
+        (VALUES, "    values=Sequence((Fixed, Text())),", "not a type of type_tree"),
         (VALUES, "    values=Sequence(Fixed(8)),", "not iterable"),
         (VALUES, "    values=lambda snapshot, tree_of: 1 / 0,", "ZeroDivisionError"),
-        (VALUES, "    values=lambda snapshot, tree_of: 7,", "no type of a value: 7"),
+        (VALUES, "    values=lambda snapshot, tree_of: 7,", "not a type of type_tree: 7"),
         (VALUES, "    values=Fixed(4, FixedHash.LONG),", "no value that hashes as LONG has 4 bytes"),
         (VALUES, "    values=Fixed(-8),", "-8 bytes"),
-        ("layout=simple", "layout=None", "layout is no function"),
+        ("layout=simple", "layout=None", "layout must be a function"),
         ("layout=simple", "layout=lambda body: body.gone()", "AttributeError"),
         ('name="Money"', 'name="Money {currency}"', "KeyError: 'currency'"),
-        ('versions={3: "1.0"}', "versions=(3,)", "versions is no releases"),
+        ('versions={3: "1.0"}', "versions=(3,)", "versions must be releases"),
     ],
 )
 def test_fault_of_a_row_names_its_distribution(

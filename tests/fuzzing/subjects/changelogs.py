@@ -6,10 +6,15 @@ from collections.abc import Iterable, Iterator
 
 from fuzzing.subject import Subject, joined, parts_of
 from rescale.flink.encoding.snappy import compressed
-from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
+from rescale.flink.keyed.changelog.change_sets import (
+    METADATA_GROUP,
+    LoggedChange,
+    read_change_set,
+    read_in_memory_changes,
+)
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
 from rescale.flink.keyed.changelog.overlay import Overlay
-from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
+from rescale.flink.keyed.changelog.parsed_changes import RawChange
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.text.errors import SnapshotError
 from support.snapshots import content, names, opened
@@ -59,7 +64,7 @@ def _look(data: bytes) -> None:
         _, logged = read_change_head(change)
         if logged not in ids:
             raise SnapshotError("as `LogWindows` has it")
-        parsed_changes.append(ParsedChange(ids[logged], key_group, change))
+        parsed_changes.append(RawChange(ids[logged], key_group, change))
     if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
         return
     for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).rest():
@@ -76,7 +81,7 @@ def _look(data: bytes) -> None:
 
 
 def _changes(kind: int, chunks: Iterable[bytes], begin: int) -> Iterator[LoggedChange]:
-    return read_listed(chunks) if kind == _LISTED else read_change_set(chunks, begin)
+    return read_in_memory_changes(chunks) if kind == _LISTED else read_change_set(chunks, begin)
 
 
 SUBJECT = Subject(_seeds, _look)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from fuzzing.subject import Subject
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import is_compressed, merge_keyed_headers, read_keyed_header, write_keyed_header
-from rescale.flink.keyed.heap.heap_entries import entry_layouts, tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries, entry_layouts
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keys.key_hash import candidate_hashes, known_hash
 from rescale.flink.operator_state import (
@@ -60,9 +60,9 @@ def _look_at_keyed_header(data: bytes) -> None:
     for state in header.states:
         assert state.state_type
         name_record(header, state.name, _KEY)
-    if tells_entries(header):
+    if can_delimit_entries(header):
         entry_layouts(header)
-    key_leads(header)
+    key_offsets(header)
 
 
 def _look_at_operator_header(data: bytes) -> None:

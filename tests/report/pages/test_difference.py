@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from rescale.execution.compare.diff.differences import (
     Amount,
-    Difference,
     OperatorDiff,
     SnapshotDiff,
     StateDiff,
 )
-from rescale.report.differences import ListedShape
+from rescale.report.differences import ListedDifference, ListedShape
 from rescale.report.pages.difference import difference_text
 
 SHAPES = (ListedShape(2, 128), ListedShape(3, 1000))
@@ -19,7 +18,7 @@ def text(*operators: OperatorDiff) -> str:
     return difference_text(SnapshotDiff("/a", "/b", operators).document())
 
 
-def operator(*states: StateDiff, differences: tuple[Difference, ...] = ()) -> OperatorDiff:
+def operator(*states: StateDiff, differences: tuple[ListedDifference, ...] = ()) -> OperatorDiff:
     return OperatorDiff("0" * 32, "orders", SHAPES, states, differences)
 
 
@@ -43,8 +42,8 @@ def test_equal_snapshots_are_reported_as_equal() -> None:
 
 def test_differences_are_listed_below_the_table_by_state() -> None:
     named = (
-        Difference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
-        Difference("other number", {"element": "5"}, "1 time", "2 times"),
+        ListedDifference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
+        ListedDifference("other number", {"element": "5"}, "1 time", "2 times"),
     )
     unlike = StateDiff("last", "MAP", "records", Amount(3, 1), Amount(2, 2), named, 12, "for a reason")
     said = text(operator(SAME, unlike))
@@ -59,7 +58,7 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
 
 
 def test_operator_on_one_side_only_is_listed_without_its_states() -> None:
-    only = Difference("only in A", {"operator": "orders"}, "5 bytes of state", None)
+    only = ListedDifference("only in A", {"operator": "orders"}, "5 bytes of state", None)
     said = text(operator(StateDiff("last", "VALUE", "records", Amount(3, 1), Amount()), differences=(only,)))
     assert "\ndifferent: 1 of 1 state, and 1 operator\n" in said
     assert said.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")

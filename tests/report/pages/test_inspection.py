@@ -114,7 +114,7 @@ def test_timers_on_the_heap_are_shown_as_states() -> None:
 
 def test_heap_entries_that_cannot_be_delimited_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator_of(shown("2-heap-native"), "states").remark == ""
-    monkeypatch.setattr("rescale.report.pages.inspection.tells_entries", lambda _: False)
+    monkeypatch.setattr("rescale.report.pages.inspection.can_delimit_entries", lambda _: False)
     said = "heap entries that cannot be delimited"
     assert operator_of(shown("2-heap-native"), "states").remark == said
 

@@ -171,7 +171,7 @@ def test_exceeded_disk_quota_during_compaction_is_reported(libraries: dict[str, 
                 return set(database.written)
 
         share.limit(share.used() + 400_000)
-        with pytest.raises(StoreError, match="the disk is full on which RocksDB compacts a database") as caught:
+        with pytest.raises(StoreError, match="the disk on which RocksDB compacts a database is full") as caught:
             made()
         assert "Disk quota exceeded" in (caught.value.found or "")
         assert caught.value.path == str(share.path)

@@ -33,14 +33,14 @@ def test_library_comes_from_pyspark_if_spark_home_has_no_jar(tmp_path: Path, mon
 def test_missing_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(library.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UnsupportedError, match="no RocksDB is here"):
+    with pytest.raises(UnsupportedError, match="there is no RocksDB library"):
         library.load_library()
 
 
 def test_unsupported_machine_is_refused(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar.touch()
     monkeypatch.setattr(platform, "machine", lambda: "vax")
-    with pytest.raises(UnsupportedError, match="no RocksDB is here") as caught:
+    with pytest.raises(UnsupportedError, match="there is no RocksDB library") as caught:
         library.load_library()
     assert "Linux vax" in (caught.value.found or "")
 
@@ -52,7 +52,7 @@ def test_damaged_jar_is_refused(jar: Path, members: dict[str, bytes] | None) -> 
         with zipfile.ZipFile(jar, "w") as archive:
             for name, data in members.items():
                 archive.writestr(name, data)
-    with pytest.raises(UnsupportedError, match="not there" if not members else "cannot be loaded") as caught:
+    with pytest.raises(UnsupportedError, match="is missing" if not members else "cannot be loaded") as caught:
         library.load_library()
     assert caught.value.path == str(jar)
 

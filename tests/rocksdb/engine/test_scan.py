@@ -161,7 +161,7 @@ def test_too_large_row_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         writer.put("state", b"\2key", bytes(records.BUFFER_SIZE + 200))
         files = writer.checkpoint(tmp_path / "checkpoint")
     assert len(read_rows(files, ["state"], KeyGroupRange(0, 1), 128, tmp_path)) == 1
-    with pytest.raises(UnsupportedError, match="larger than can be moved") as caught:
+    with pytest.raises(UnsupportedError, match="a row is too large") as caught:
         read_rows(files, ["state"], ALL, 128, tmp_path)
     assert caught.value.state == "state"
 

@@ -84,7 +84,7 @@ def test_flipped_bit_in_a_log_is_refused() -> None:
         (b"\1" + bytes(100), "padding"),
         (piece(FULL, b"a" * (BLOCK_SIZE - 10)) + b"\0\1\0", "end of a block is not zeros"),
         (piece(FULL, b"a" * (BLOCK_SIZE - 7)).replace(b"a", b"b", 1), "checksum"),
-        (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "reaches beyond"),
+        (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "extends beyond"),
     ],
 )
 def test_damaged_log_is_refused_with_path_and_offset(data: bytes, said: str) -> None:

@@ -135,7 +135,7 @@ def test_irrelevant_fields_are_skipped() -> None:
 def test_atomic_group_is_read_only_if_complete() -> None:
     group = [new_file(10 + i) + OF_STATE + number(300, 2 - i) for i in range(3)]
     assert len(read(log(START, ADD_STATE, *group)).files) == 3
-    with pytest.raises(SnapshotError, match="inside a group"):
+    with pytest.raises(SnapshotError, match="inside an atomic group"):
         read(log(START, ADD_STATE, *group[:2]))
     with pytest.raises(SnapshotError, match="interrupted"):
         read(log(START, ADD_STATE, group[0], group[2]))
@@ -182,14 +182,14 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
     [
         ([], "incomplete"),
         ([COMPARATOR], "incomplete"),
-        ([START, NEW_FILE + OF_STATE], "not there"),
+        ([START, NEW_FILE + OF_STATE], "does not exist"),
         ([START, ADD_STATE, ADD_STATE], "added twice"),
         ([START, ADD_STATE, number(200, 2) + text(201, b"state")], "added twice"),
-        ([START, ADD_STATE + NEW_FILE], "overlooks"),
+        ([START, ADD_STATE + NEW_FILE], "ignores there"),
         ([START, text(201, b"\xff") + number(200, 1)], "UTF-8"),
         ([START, varint(202)], "column family 0"),
-        ([START, ADD_STATE, number(6, 0) + varint(10) + OF_STATE], "removed"),
-        ([START, ADD_STATE, NEW_FILE + OF_STATE, number(6, 1) + varint(10) + OF_STATE], "removed"),
+        ([START, ADD_STATE, number(6, 0) + varint(10) + OF_STATE], "does not exist"),
+        ([START, ADD_STATE, NEW_FILE + OF_STATE, number(6, 1) + varint(10) + OF_STATE], "does not exist"),
         ([START, ADD_STATE, NEW_FILE + NEW_FILE + OF_STATE], "added twice"),
         ([START, ADD_STATE, NEW_FILE + new_file(10, level=1) + OF_STATE], "added twice"),
         ([START, ADD_STATE, NEW_FILE, NEW_FILE + OF_STATE], "same number"),
@@ -197,9 +197,9 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
         ([START, ADD_STATE, new_file(10, sequence=10) + OF_STATE], "sequence numbers above the last one"),
         ([START, ADD_STATE, new_file(10, smallest=b"\x03") + OF_STATE], "smallest"),
         ([START, varint(103) + varint(0) + varint(10) + varint(9) + slice_(b"short")], "sequence number"),
-        ([START, b"\xff" * 11], "more than 32 bits"),
-        ([START, b"\xff\xff\xff\xff\x7f"], "more than 32 bits"),
-        ([START, varint(3) + b"\xff" * 10], "more than 64 bits"),
+        ([START, b"\xff" * 11], "varint has more than 32 bits"),
+        ([START, b"\xff\xff\xff\xff\x7f"], "varint has more than 32 bits"),
+        ([START, varint(3) + b"\xff" * 10], "varint has more than 64 bits"),
         ([START, text(8193, b"uuid")[:-1]], "ends too early"),
     ],
 )

@@ -44,9 +44,9 @@ def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
     [
         (b"\0\x09\0" + bytes(9) + b"\x0a\0\0" + ONE_RESTART, "shares more"),
         (b"\0\5\0a" + ONE_RESTART, "ends too early"),
-        (b"\0\1\0a" + ONE_RESTART, "without a sequence number"),
-        (bytes(4) + (7).to_bytes(4, "little"), "more restarts"),
-        (b"", "more restarts"),
+        (b"\0\1\0a" + ONE_RESTART, "no sequence number"),
+        (bytes(4) + (7).to_bytes(4, "little"), "more restart points"),
+        (b"", "more restart points"),
     ],
 )
 def test_malformed_block_is_refused_with_path_and_offset(block: bytes, what: str) -> None:

@@ -18,7 +18,7 @@ from rescale.flink.keys.java_hash import key_groups_of_hashes
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import DistributionMode, KeyGroupsHandle, OperatorHandle
 from rescale.flink.redistribution import ElementRun, StateShare, redistribute
-from rescale.plan.pieces import joined, split
+from rescale.plan.pieces import merge_adjacent, split
 from rescale.planning.streams import element_streams, key_group_streams
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
@@ -102,7 +102,7 @@ def _with_neighbours_in_any_file(some: Any) -> Any:
         last, piece = pieces[i - 1], pieces[i]
         if last.file is not None and piece.file is not None and last.start + last.length == piece.start:
             pieces[i] = piece._replace(file=last.file)
-    return joined(pieces)
+    return merge_adjacent(pieces)
 
 
 def _owners_off_by_one(operator: Any, sources: Any) -> Any:
@@ -203,7 +203,7 @@ BUGS = [
     Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_with_one_copy))),
     Bug("elements: each run begins one early", function(redistribute, _dealt(_cut_one_element_early))),
     Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_the_first)),
-    Bug("pieces: neighbours in any file are joined", function(joined, _with_neighbours_in_any_file)),
+    Bug("pieces: neighbours in any file are joined", function(merge_adjacent, _with_neighbours_in_any_file)),
     Bug("pieces: a part begins one byte late", function(split, _shifted_by_one_byte)),
     Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table", lambda self, table: None)),
     Bug("regroup: divided, not taken modulo", _moved(lambda s, r: r[0].groups * s._new_max // s._old_max)),

@@ -16,7 +16,7 @@ from rescale.storage import scratch
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
-from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_errors import translated_errors
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import RescaleError, StoreError
 from simulation.bugs.planting import Bug, method
@@ -86,8 +86,8 @@ def _complete_without_the_last(self: S3Store, uri: str, token: str, receipts: An
     _real["complete_parts"](self, uri, token, receipts[:-1] or receipts, size)
 
 
-def _first_page(self: S3Store, directory: str, begin: str = "") -> Any:
-    return _real["list"](self, directory, begin)[:7]
+def _first_page(self: S3Store, directory: str, prefix: str = "") -> Any:
+    return _real["list"](self, directory, prefix)[:7]
 
 
 def _delete_the_first(self: S3Store, uris: Any) -> None:
@@ -108,7 +108,7 @@ def _remove_by_name(path: Path) -> None:
 def _abort_one(self: S3Store, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
     """Abort one of several open uploads."""
     bucket, key = split_s3(uri)
-    with translated(uri):
+    with translated_errors(uri):
         pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
         for upload in [upload for page in pages for upload in page.get("Uploads", ())][:1]:
             self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
@@ -154,5 +154,5 @@ BUGS = [
     Bug("delete: what is gone is an error", method(S3Store, "_delete", _delete_if_sure)),
     Bug("abort: nothing is aborted", method(S3Store, "abort_parts", lambda self, uri, is_ours=None: None)),
     Bug("abort: one upload of several", method(S3Store, "abort_parts", _abort_one)),
-    Bug("scratch: a name is proof enough", method(scratch, "remove_if_left", _remove_by_name), native=True),
+    Bug("scratch: a name is proof enough", method(scratch, "remove_if_abandoned", _remove_by_name), native=True),
 ]

@@ -17,7 +17,7 @@ from rescale.plan.proof import Proof
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
-from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_errors import translated_errors
 from rescale.storage.s3.s3_store import S3Store
 from simulation.bugs.planting import Bug, function, method
 
@@ -28,7 +28,7 @@ _get = PinnedObjects._get
 def _versions(store: S3Store | PinnedObjects, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the versions of an object, or below a directory, each with its kind, the newest of each key first."""
     bucket, key = split_s3(uri)
-    with translated(uri):
+    with translated_errors(uri):
         pages = list(store._client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key))
     for page in pages:
         for kind in ("DeleteMarkers", "Versions"):
@@ -45,7 +45,7 @@ def _take_the_newest_away(self: S3Store, uri: str) -> None:
     bucket, key = split_s3(uri)
     head = self._objects.head(uri)
     version: Mapping[str, Any] = {"VersionId": head["VersionId"]} if head is not None and "VersionId" in head else {}
-    with translated(uri):
+    with translated_errors(uri):
         self._client.delete_object(Bucket=bucket, Key=key, **version)
 
 
@@ -55,7 +55,7 @@ def _take_all_away(self: S3Store, uri: str) -> None:
     _real["_delete"](self, uri)
     for kind in ("Versions", "DeleteMarkers"):
         for version in _of_key(self, uri, kind):
-            with translated(uri):
+            with translated_errors(uri):
                 self._client.delete_object(Bucket=bucket, Key=key, VersionId=version["VersionId"])
 
 
@@ -70,7 +70,7 @@ def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
     entry = _real["stat"](self, uri)
     if entry is None and (hidden := _of_key(self, uri, "Versions")):
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             head = self._client.head_object(Bucket=bucket, Key=key, VersionId=hidden[0]["VersionId"])
         return Pin(head["ContentLength"], etag=head["ETag"])
     return entry  # type: ignore[no-any-return]
@@ -81,11 +81,11 @@ def _put_unless_marked(self: S3Store, uri: str, data: bytes) -> bool:
     return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
 
 
-def _list_all(self: S3Store, directory: str, begin: str = "") -> list[Entry]:
+def _list_all(self: S3Store, directory: str, prefix: str = "") -> list[Entry]:
     """List the objects hidden by delete markers, too."""
-    listed = {entry.uri: entry for entry in _real["list"](self, directory, begin)}
+    listed = {entry.uri: entry for entry in _real["list"](self, directory, prefix)}
     bucket, _ = split_s3(directory)
-    for kind, version in _versions(self, f"{directory}/{begin}"):
+    for kind, version in _versions(self, f"{directory}/{prefix}"):
         if kind == "Versions":
             uri = f"s3://{bucket}/{version['Key']}"
             listed.setdefault(uri, Entry(uri, Pin(1)))
@@ -98,7 +98,7 @@ def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: 
     versions = _of_key(self, uri, "Versions")
     if len(versions) < 2 or ".rescale/" not in uri or self.pin(uri) is None:
         return _get(self, uri, *rest, **named)
-    with translated(uri):
+    with translated_errors(uri):
         return self._client.get_object(Bucket=bucket, Key=key, VersionId=versions[-1]["VersionId"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
@@ -39,8 +39,8 @@ def test_sampled_keys_are_keys_of_records(name: str) -> None:
     operator = the_operator(snapshot)
     header = operator.databases[0].parsed
     assert header is not None
-    leads = {state.name: lead for state, lead in zip(header.states, key_leads(header).tolist(), strict=True)}
-    expected = {(group, key[leads[state] :]) for state, group, key in canonical_rows(name)}
+    offsets = {state.name: offset for state, offset in zip(header.states, key_offsets(header).tolist(), strict=True)}
+    expected = {(group, key[offsets[state] :]) for state, group, key in canonical_rows(name)}
     sampled = keys(sample_keys(operator, snapshot.contents))
     assert sampled >= expected, "all of so little; and what was deleted"
     assert {group for group, _ in sampled} == {group for group, _ in expected}

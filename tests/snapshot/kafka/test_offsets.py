@@ -165,7 +165,7 @@ def test_contradicting_offsets_are_found() -> None:
 def test_missing_partition_of_the_old_consumer_is_found() -> None:
     (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
     assert finding.name == "kafka-partition-missing"
-    assert "orders-1: these are read from their earliest record" in finding.sentence
+    assert "orders-1: these are read from the earliest record" in finding.sentence
 
 
 def test_damaged_partition_number_is_reported_without_listing_all_gaps() -> None:
@@ -295,9 +295,7 @@ def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
     damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
     assert names(damaged) == ["kafka-not-read"]
     with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
-        assert "only states of up to 20 bytes are read" in (
-            only(consumer([consumer_element("orders", 0, 5)])).unread or ""
-        )
+        assert "above the limit of 20 bytes" in (only(consumer([consumer_element("orders", 0, 5)])).unread or "")
     assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
 
 

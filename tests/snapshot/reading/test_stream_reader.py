@@ -216,7 +216,7 @@ def test_handles_of_an_invalid_kind_are_named(make: Callable[..., StreamReader])
 def test_a_set_of_changes_without_a_place_is_refused(
     make: Callable[..., StreamReader], places: list[tuple[int, Stream]]
 ) -> None:
-    with pytest.raises(SnapshotError, match="a set of changes without a valid place") as caught:
+    with pytest.raises(SnapshotError, match="a change set without a valid place") as caught:
         make([]).changelog("sums", 0, changelog(delta=[change_sets(*places)]))
     assert caught.value.found == f"{type(places[0][1]).__name__} at {places[0][0]}"
 

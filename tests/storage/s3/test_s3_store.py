@@ -128,14 +128,14 @@ def test_endpoint_that_answers_with_a_web_page_is_refused(
 
 def test_read_from_a_store_that_ignores_ranges_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(200, b"1234")]
-    with pytest.raises(StoreError, match="more of an object than was asked for"):
+    with pytest.raises(StoreError, match="more bytes of an object than were requested"):
         S3Store().read(_URI, 0, 2)
 
 
 def test_body_longer_than_the_range_is_refused_unread(server: ScriptedServer) -> None:
     """The body may be larger than memory."""
     server.answers = [Answer(200, b"1234", sent=0)]
-    with pytest.raises(StoreError, match="more of an object than was asked for"):
+    with pytest.raises(StoreError, match="more bytes of an object than were requested"):
         S3Store().read(_URI, 0, 2)
     assert len(server.requests) == 1
 
@@ -147,7 +147,7 @@ def test_reads_accept_bodies_in_chunks(server: ScriptedServer) -> None:
     assert S3Store().read_all(_URI, 4) == (b"1234", _PIN)
     with pytest.raises(SnapshotError, match="is too large"):
         S3Store().read_all(_URI, 3)
-    with pytest.raises(StoreError, match="more of an object than was asked for"):
+    with pytest.raises(StoreError, match="more bytes of an object than were requested"):
         S3Store().read(_URI, 0, 2)
 
 

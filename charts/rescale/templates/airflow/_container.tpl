@@ -1,4 +1,4 @@
-{{/* Variables with which tasks find the template of the driver's pod, the windows and the settings. */}}
+{{/* Variables by which tasks find the template of the driver's pod, the windows and the settings. */}}
 {{- define "rescale.airflow.env" -}}
 - name: RESCALE_DRIVER_POD
   value: /etc/rescale/airflow/driver.yaml
@@ -13,7 +13,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Parts of all containers of the chart's own Airflow. The volume mounts come last, so that more can follow. */}}
+{{/* Fields that all containers of the chart's own Airflow share. Volume mounts come last, so that users can append more. */}}
 {{- define "rescale.airflow.container" -}}
 image: {{ include "rescale.image.airflow" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -59,7 +59,7 @@ volumeMounts:
   {{- include "rescale.more" .Values.airflow.volumeMounts | nindent 2 }}
 {{- end }}
 
-{{/* Probes of a component without a port, by its heartbeat in the health report of the api-server. */}}
+{{/* Probes of a component without a port, by its heartbeat, which the api-server reports. */}}
 {{- define "rescale.airflow.probes" -}}
 {{- $probe := include "rescale.airflow.beats" . | fromYaml }}
 startupProbe: {{- merge (dict "periodSeconds" 10 "failureThreshold" 60 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}

@@ -97,14 +97,14 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     target's until it declares its targets (`use_targets`); with `reads_source`, with the source's. Raises as
     `storage_access`.
     """
-    from rescale.storage.sides import has_sides
+    from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
         own = {} if source is None else _own_variables(source, stack)
         stack.enter_context(storage_access(form.get("connection")))
-        if not own and not has_sides():
+        if not own and not has_side_variables():
             yield
             return
         try:
@@ -117,11 +117,11 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
 
 
 def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
-    from rescale.storage.sides import StoreSide, declare_targets, set_own
+    from rescale.storage.sides import StoreSide, configure_side, declare_targets
     from rescale.storage.store import forget_stores
 
     if own:
-        set_own(StoreSide.SOURCE, own)
+        configure_side(StoreSide.SOURCE, own)
         forget_stores()
     if reads_source:
         declare_targets([])
@@ -160,14 +160,14 @@ def s3_store_of(connection_id: str) -> Store:
 
     from rescale.storage.s3.object_settings import ObjectSettings
     from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, limit_silence
-    from rescale.storage.s3.s3_errors import translated
+    from rescale.storage.s3.s3_errors import translated_errors
     from rescale.storage.s3.s3_store import S3Store
 
     connection = _aws_connection(connection_id)
     settings = _object_settings(connection_id, _s3_fields(connection_id, connection.extra_dejson))
     hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
     try:
-        with translated(connection_id):
+        with translated_errors(connection_id):
             config = Config(connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS).merge(hook.config)
             client = hook.get_client_type(hook.region_name, config)
         ObjectSettings.read({**os.environ, **settings}).apply(client)
@@ -192,15 +192,15 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
     from rescale.airflow.connections.credentials import serve_credentials
-    from rescale.storage.s3.s3_errors import translated
+    from rescale.storage.s3.s3_errors import translated_errors
 
     connection = _aws_connection(connection_id)
     variables = extra_variables(connection_id, connection.extra_dejson)
     try:
-        with translated(connection_id):
+        with translated_errors(connection_id):
             credentials = AwsBaseHook(aws_conn_id=connection_id, client_type="s3").get_session().get_credentials()
             if credentials is not None:
-                credentials.get_frozen_credentials()  # assumes the role, if there is one
+                credentials.get_frozen_credentials()  # this assumes the role, if the connection has one
     except RescaleError as error:
         error.what = f"the connection {connection_id!r} gives no access: {error.what}"
         error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
@@ -308,7 +308,7 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _addressing(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the addressing style as a variable; boto3 does what `auto` means if there is none."""
+    """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
     from rescale.storage.s3.s3_advice import ADDRESSING
 
     styles: dict[Any, dict[str, str]] = {"auto": {}, "virtual": {ADDRESSING: "true"}, "path": {ADDRESSING: "false"}}

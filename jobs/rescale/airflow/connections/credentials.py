@@ -2,7 +2,7 @@
 
 The keys of a role are valid for about an hour, and only Airflow's hook, in the task, can renew them. So no key goes
 into the environment of a step. The task serves them on the loopback, by the protocol of a container's agent: every AWS
-SDK speaks it, and asks again before the keys expire (botocore's `ContainerProvider`).
+SDK supports it, and requests new keys before the old ones expire (botocore's `ContainerProvider`).
 """
 
 from __future__ import annotations

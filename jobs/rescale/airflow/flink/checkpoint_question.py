@@ -33,7 +33,7 @@ class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
             if not checkpoint.ended or checkpoint.number is None:
                 return None
             details = flink.checkpoint_details(self.job_id, checkpoint.number)
-            if details is None or details.status != "COMPLETED":  # what Flink tells is older than the end
+            if details is None or details.status != "COMPLETED":  # Flink's answer is older than the end of the job
                 return None
             if details.external_path is None or not is_place(details.external_path):
                 raise RequestError(

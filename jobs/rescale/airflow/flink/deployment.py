@@ -5,9 +5,9 @@ whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A 
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
-The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. Another
-`spec.job.autoscalerResetNonce` makes it forget them; releases before 1.10 do not know that field, and Kubernetes drops
-it.
+The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
+`spec.job.autoscalerResetNonce` makes the autoscaler forget these; releases before 1.10 do not know that field, and
+Kubernetes drops it.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
 
 
 def _option(spec: _Spec, name: str) -> object:
-    """Return an option of the specification, whether its name is flat or nested; None without it."""
+    """Return an option of the specification, whose name may be flat or nested; None if it is not set."""
 
     def find(options: object, name: str) -> object:
         if not isinstance(options, dict):

@@ -148,7 +148,7 @@ def newest_checkpoint(checkpoints: str) -> str:
 
 
 def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
-    """Return what `use` makes of a running job's newest checkpoint.
+    """Return the result of `use` for a running job's newest checkpoint.
 
     Flink deletes a checkpoint when the next one is complete. If that happens meanwhile, the next one is used.
     """

@@ -99,7 +99,7 @@ def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -
     try:
         flink.run_jar(jar, job_id, start, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
     except RescaleError:
-        if flink.job(job_id) is None:  # otherwise an earlier try, or this one, has started the job
+        if flink.job(job_id) is None:  # any other answer means that this try, or an earlier one, has started the job
             raise
 
 

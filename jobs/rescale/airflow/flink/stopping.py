@@ -47,7 +47,7 @@ _SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
 """`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
 
 _MAX_SAVEPOINTS = 20
-"""Most savepoints that a run may begin. Every check asks Flink for each of them."""
+"""Largest number of savepoints that a run may begin. Every check sends Flink a request for each of them."""
 
 CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
 
@@ -380,7 +380,7 @@ def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQue
 
 
 def _taken(flink: Flink, before: JobToRestart, run: str) -> str | None:
-    """Return the place of the savepoint that this run has taken, if Flink knows it."""
+    """Return the URI of the savepoint that this run has taken; None if Flink does not know it."""
     for savepoint in _begun(flink, before, run).values():
         if savepoint is not None and savepoint.location is not None:
             return normalise(savepoint.location)

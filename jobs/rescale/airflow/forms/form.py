@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from rescale.airflow.forms.form_advice import SHAPES
+from rescale.airflow.forms.form_advice import SHAPES, SOURCE_CONNECTION
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.options.option import FormSection, Option, OptionKind
 from rescale.options.rows import OPTIONS, PLACE
@@ -157,7 +157,7 @@ def _fields_without_option(section: FormSection) -> Form:
                 "source_connection": Param(
                     None,
                     type=["null", "string"],
-                    title="Connection of the source",
+                    title=SOURCE_CONNECTION,
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
                     "the id of an Airflow connection of type aws for the source. The target has that of *Connection*. "

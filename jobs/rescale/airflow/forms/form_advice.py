@@ -13,6 +13,9 @@ from rescale.text.errors import RescaleError
 SHAPES = "Shape of single operators"
 """Title of the field for shapes that the command line takes as `UID=N`."""
 
+SOURCE_CONNECTION = "Connection of the source"
+"""Title of the field for the connection of a source in another store."""
+
 DISCARD = "Discard what an unpublished run left"
 
 _NUMBERS = ("parallelism", "max-parallelism")
@@ -52,10 +55,16 @@ def form_wording(mention: Mention) -> str:
     if mention.about is About.COMMAND:
         return _COMMANDS[mention.name].format(mention.value)
     if mention.about is About.SETTING:
-        return _SETTINGS[mention.name]
+        sentence = _SETTINGS[mention.name]
+        return sentence if mention.value != "source" else _of_source(sentence)
     if mention.name in _NUMBERS and "=" in mention.value:
         return f'"{SHAPES}" {shape_line(mention.name, mention.value)}'
     return f"{field_of(option(mention.name))} {mention.value}".rstrip()
+
+
+def _of_source(sentence: str) -> str:
+    """Return a sentence about a setting of the target's connection for that of the source's."""
+    return sentence.replace('"Connection"', f'"{SOURCE_CONNECTION}"').replace("the connection", "the source connection")
 
 
 def shape_line(name: str, value: str) -> str:
@@ -71,4 +80,4 @@ def field_of(row: Option) -> str:
 
 def reword_for_form(error: RescaleError) -> None:
     """Make an error name fields, tasks and connections instead of options, commands and environment variables."""
-    error.word(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))
+    error.reword(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))

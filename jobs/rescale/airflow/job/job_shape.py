@@ -130,7 +130,7 @@ def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator
 
 
 def _number_for(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
-    """Return the number for a vertex: its own one, or the one for all operators."""
+    """Return the number that the request has for a vertex, or else for all operators."""
     for selector, number in numbers.items():
         if selector and _operator_id(selector, request) == vertex.operator_id:
             return number

@@ -107,7 +107,7 @@ class GoBackIfNeeded(GoBack):
 def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
     """Return whether this job was handed over.
 
-    The XCom may be of an earlier pass, about another job: it stays until its task starts again.
+    The XCom may be that of an earlier pass, about another job: it stays until its task starts again.
     """
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
     return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]
@@ -173,7 +173,7 @@ def _check_savepoint(
     latest: Snapshot | UnreadableCheckpoint,
     savepoint_format: SavepointFormat,
 ) -> None:
-    """Raise `RequestError` if a savepoint of this format would lose something or could not be rescaled."""
+    """Raise `RequestError` if a savepoint of this format would lose state or could not be rescaled."""
     from rescale.airflow.job.canonical_savepoint import refuse_canonical
     from rescale.airflow.job.native_savepoint import check_native_savepoint
 

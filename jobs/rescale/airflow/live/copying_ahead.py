@@ -20,16 +20,19 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""If a checkpoint had more new bytes than this, the job makes another one, and its files are copied, too."""
+"""Bytes. If a checkpoint has more new bytes than this, the job makes another one, whose files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
+"""Checkpoints that the job is asked to make."""
+
 _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
 def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
-    """Let the job make a checkpoint and copy its files, again until few of its bytes are new; return the last result.
+    """Copy the files of the job's newest checkpoint, then of others that it makes, until few bytes of one are new.
 
-    `plan_of` returns the plan for copies from a checkpoint. Does nothing if the result takes no file as it is.
+    `plan_of` returns the plan for copies from a checkpoint. Returns the result of the last copy. Does nothing if the
+    result takes no file as it is.
     """
 
     def copy_from(checkpoint: str) -> PreparedFiles:
@@ -40,9 +43,10 @@ def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) ->
         step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)
 
-    if not prepared_sizes(with_newest(before.directory, plan_of)):
+    done = with_newest(before.directory, copy_from)
+    if not done.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
-        return _NOTHING
+        return done
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(before.flink) as flink:
             take_checkpoint(flink, before.job_id)

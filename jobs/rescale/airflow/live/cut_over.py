@@ -5,9 +5,9 @@ publication and the start alone. If it makes another checkpoint before the cance
 does so again and again, or right before its end, the last round comes after the cancel. Records since the last
 checkpoint are processed again either way.
 
-It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next try of a
-killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint, with its old
-shape.
+The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
+try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
+with its old shape.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POLL_SECONDS = 0.1
 _KUBERNETES_POLL_SECONDS = 1.0
 _GO_BACK_SECONDS = 1800
 _ATTEMPTS = 4
-"""Attempts to make the last round before the job makes another checkpoint."""
+"""Number of attempts to make the last round before the job makes another checkpoint."""
 
 _ALIKE = 2
 """Two rounds take about as long if one reads at most this many times the bytes of the other."""

@@ -48,7 +48,7 @@ class AskToCutOver(HITLOperator):
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
-            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
+            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
             **RETRIES,
             **arguments,
         )

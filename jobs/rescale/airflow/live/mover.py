@@ -20,7 +20,7 @@ from rescale.process import ResultDocument, run_step
 from rescale.runstate.places import orders_place, places_of
 from rescale.runstate.step import Step
 from rescale.storage.locations import join
-from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
+from rescale.storage.scratch import ScratchKind, remove_all_abandoned, scratch_folder, temporary_directory
 from rescale.storage.store import open_store
 
 
@@ -60,7 +60,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
 
     if (template := os.environ.get(DRIVER_POD)) is None:
         spark = platform_spark()
-        remove_all_left()
+        remove_all_abandoned()
         with LastingProcess(spark.master, log, environment=environment_of_steps(spark)) as process:
             yield Mover(full, process)
         return

@@ -40,7 +40,7 @@ class RoundDisplay:
     _page_due: float = 0.0
     _shown: dict[str, Any] | None = None
 
-    def show(self, made: Round, waits_for: str | None, *, is_short: bool, asks: bool) -> None:
+    def show(self, made: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
         """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
         log.info("%s", round_line(made, waits_for or "nothing: the cut-over begins"))
         self._put(
@@ -56,7 +56,7 @@ class RoundDisplay:
                 "seconds": made.seconds,
                 "last_round_seconds": made.last_round_seconds,
                 "is_short": is_short,
-                "asks": asks,
+                "asks": needs_approval,
                 "waits_for": waits_for,
                 "target": self.follower.target,
             }
@@ -65,11 +65,12 @@ class RoundDisplay:
             self._page_due = time.monotonic() + _PAGE_SECONDS
             plan = msgspec.structs.replace(self._plan, rounds=described_rounds(self.follower.target))
             page = html_report(ReportDocument(plan=plan))
-            self.ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
+            self.ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
 
-    def show_without_rounds(self, waits_for: str, *, asks: bool) -> None:
+    def show_without_rounds(self, waits_for: str, *, needs_approval: bool) -> None:
         """Show what the cut-over waits for, if no rounds are made; each reason is shown once."""
-        document = {"is_short": True, "asks": asks, "waits_for": waits_for, "target": self.follower.target}
+        target = self.follower.target
+        document = {"is_short": True, "asks": needs_approval, "waits_for": waits_for, "target": target}
         if document != self._shown:
             self._shown = document
             log.info("the result has the files of the job's last checkpoint; waits for %s", waits_for)

@@ -20,6 +20,7 @@ from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_plan import has_rounds
+from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
@@ -34,12 +35,12 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 _REST, _MOST_REST_SECONDS = 4.0, 60.0
-"""Pause after a round that is short enough already, as a multiple of its duration, and at most."""
+"""Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
 _SHORT_SECONDS = 5.0
-"""A last round of at most this time is short enough if the form names no limit."""
+"""Seconds: a last round is short enough if it takes no longer, unless the form names a limit."""
 
 _CONVERGED = 0.8
-"""Rounds have converged when one takes more than this share of the time of the one before."""
+"""Rounds have converged when a round takes more than this fraction of the time of the round before."""
 
 
 class WindowClosedError(RequestError):
@@ -62,6 +63,7 @@ class Watch:
     opens: datetime | None
     closes: datetime | None
     _seconds_before: float | None = None
+    _planned: tuple[str, Plan] | None = None
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
@@ -104,19 +106,25 @@ class Watch:
     @cached_property
     def has_rounds(self) -> bool:
         """Whether rounds are made: only if a max parallelism changes; else files are copied ahead or referred to."""
-        return has_rounds(with_newest(self.before.directory, self.follower.plan_full).plan)
+        return has_rounds(with_newest(self.before.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
         """Copy files into the target, unless an earlier try of the last round has claimed it."""
         if not self.live.refers and claimed_by(self.follower.target) is None:
-            copy_ahead(self.before, lambda source: self.follower.plan_full(source, ahead=True).plan, self.ti)
+            copy_ahead(self.before, self._plan_full, self.ti)
+
+    def _plan_full(self, checkpoint: str) -> Plan:
+        """Return the plan of a full run from a checkpoint; it is made once for each checkpoint in turn."""
+        if self._planned is None or self._planned[0] != checkpoint:
+            self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
+        return self._planned[1]
 
     def _wait_without_rounds(self) -> bool:
         """Wait until the cut-over may begin, if no rounds are made before it; return whether it had to wait."""
         has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
             has_waited = True
-            self._display.show_without_rounds(waits_for, asks=self.asks)
+            self._display.show_without_rounds(waits_for, needs_approval=self.needs_approval)
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         return has_waited
@@ -146,7 +154,7 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        if not self.asks:
+        if not self.needs_approval:
             return None
         decision = cut_over_decision(self.follower.target)
         if decision is not None and not decision.approved:
@@ -173,21 +181,21 @@ class Watch:
         )
 
     @cached_property
-    def asks(self) -> bool:
+    def needs_approval(self) -> bool:
         """Whether somebody has to approve the cut-over: the form says so, or a rule for all plans."""
         newest = self.follower.newest_round()
         if self.live.rule is CutOverRule.APPROVED:
             return True
         if newest is None:
-            plan = with_newest(self.before.directory, self.follower.plan_full).plan
+            plan = with_newest(self.before.directory, self._plan_full)
         else:
             base = round_target(self.follower.target, newest.root)
             plan = load_plan(Places(base, read_certificate(base).plan or "").plan)
         return approval_reason(plan, self.params) is not None
 
     def report(self, made: Round, waits_for: str | None) -> None:
-        """Show a round, and what the cut-over waits for after it."""
-        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), asks=self.asks)
+        """Show a round, and the reason why the cut-over still waits after it."""
+        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
 
     @cached_property
     def _display(self) -> RoundDisplay:

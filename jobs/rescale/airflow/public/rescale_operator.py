@@ -207,7 +207,7 @@ class RescaleOperator(BaseOperator):
         published = publish_result(planned, form, context["ti"])
         extra = asset_extra(published_plan(planned))
         if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # it has this event
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # this was announced
         else:
             context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
         return published

@@ -32,7 +32,7 @@ from rescale.storage.store import Store, open_store
 from rescale.text.errors import RescaleError
 
 _LARGEST = 4 * 1024 * 1024
-"""Most bytes of a page that are shown; our reports are far smaller."""
+"""Largest number of bytes of a page that are shown; our reports are far smaller."""
 
 _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 

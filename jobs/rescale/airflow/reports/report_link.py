@@ -39,7 +39,7 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page: str
 
     @classmethod
-    def of(cls, html: bytes) -> ReportPage:
+    def compress(cls, html: bytes) -> ReportPage:
         """Compress a page."""
         return cls(base64.b64encode(zlib.compress(html, 9)).decode())
 

@@ -71,7 +71,7 @@ def _delete(hook: KubernetesHook, pod: V1Pod) -> None:
     try:
         call_kubernetes(hook.core_v1_client.delete_namespaced_pod, pod.metadata.name, pod.metadata.namespace)
     except ApiException as error:
-        if error.status != HTTPStatus.NOT_FOUND:  # its task may have deleted it meanwhile
+        if error.status != HTTPStatus.NOT_FOUND:  # the task of the pod may have deleted it meanwhile
             raise
 
 

@@ -52,8 +52,8 @@ class StepPod(KubernetesPodOperator):
     """Operator that runs `step` of a plan in a pod.
 
     `planned` is the summary of the task that planned, `template` the path of the pod template, and `links` are shown on
-    the page of the task. `values` are those of the form; None for the form of the run. The callables are those of
-    `step_task`.
+    the page of the task. `values` are values of the form; None stands for those that the run was started with. The
+    callables are those of `step_task`.
     """
 
     template_fields = (*KubernetesPodOperator.template_fields, "planned", "values")

@@ -26,7 +26,7 @@ class WindowHours(NamedTuple):
     begins_before: timedelta
     zone: ZoneInfo
 
-    def opening(self, began: datetime, *, by_schedule: bool) -> datetime | None:
+    def opening_time(self, began: datetime, *, by_schedule: bool) -> datetime | None:
         """Return when the window of a run that `began` then opens or opened; None if it never opens.
 
         A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
@@ -34,9 +34,9 @@ class WindowHours(NamedTuple):
         instant = (began.astimezone(UTC) + self.begins_before).astimezone(self.zone)
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
-    def closing(self, opened: datetime) -> datetime:
+    def closing_time(self, opened: datetime) -> datetime:
         """Return when a window that `opened` then closes, in the zone's time."""
-        return closing(opened, self.closes, self.zone)
+        return closing_time(opened, self.closes, self.zone)
 
 
 def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:
@@ -48,7 +48,7 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
         return None
 
 
-def closing(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
+def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
     day = opened.astimezone(zone).date()
     return min(

@@ -72,7 +72,7 @@ def close_window(asset: Asset) -> Any:
         return done
 
     title = "Remember what was rescaled"
-    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # one of two tasks hands a job over, and the other skips itself
+    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself
     return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
 
 
@@ -96,11 +96,11 @@ def opened_window(
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
     began, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
     outside = by_hand and params[OUTSIDE_HOURS]
-    opening = began if outside else hours.opening(began, by_schedule=not by_hand)
+    opening = began if outside else hours.opening_time(began, by_schedule=not by_hand)
     otherwise = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
     if opening is None:
         skip_task(f"the window has never been open{otherwise}")
-    closes = hours.closing(opening)
+    closes = hours.closing_time(opening)
     if now > closes:
         skip_task(
             f"too late: the window opened at {_shown(opening)} and closed at {_shown(closes)}, "

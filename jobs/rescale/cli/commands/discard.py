@@ -9,7 +9,7 @@ from rescale.options.profiles import add_profiles
 from rescale.planning.request.request import target_place
 from rescale.report.answers import DiscardAnswer
 from rescale.runstate.removal import discard
-from rescale.storage.scratch import remove_all_left
+from rescale.storage.scratch import remove_all_abandoned
 from rescale.text.units import counted
 
 SUMMARY = "remove the files that an unpublished run left"
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    remove_all_left()
+    remove_all_abandoned()
     discarded = discard(target_place(arguments.target))
     document = DiscardAnswer(tuple(discarded.removed), tuple(discarded.left))
     text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]

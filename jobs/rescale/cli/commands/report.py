@@ -10,7 +10,7 @@ from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
 from rescale.report.answers import WrittenReport
 from rescale.report.stored import report_of
-from rescale.storage.locations import contains, join, normalise, parent, real
+from rescale.storage.locations import contains, join, normalise, parent, resolve_links
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 from rescale.text.names import printable
@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     of, place = normalise(arguments.of), normalise(arguments.out)
     _refuse_inside(of, place)
     if open_store(place).stat(place) is not None:
-        place = real(place)  # for a link to a file, the file itself; not for a pipe
+        place = resolve_links(place)  # for a link to a file, the file itself; not for a pipe
     with waiting(f"reading {arguments.of}"):
         line = release_line_of(arguments)
         page = report_of(of, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
@@ -60,8 +60,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 def _refuse_inside(of: str, place: str) -> None:
     """Raise `RequestError` for a report in a snapshot: Flink could not delete the snapshot's directory then."""
-    metadata = join(parent(real(place)), "_metadata")
-    if contains(real(of.removesuffix("/_metadata")), real(place)) or open_store(metadata).stat(metadata) is not None:
+    metadata = join(parent(resolve_links(place)), "_metadata")
+    if (
+        contains(resolve_links(of.removesuffix("/_metadata")), resolve_links(place))
+        or open_store(metadata).stat(metadata) is not None
+    ):
         raise RequestError(
             "the report must not be inside a snapshot, nor inside its own subject",
             path=place,

@@ -83,7 +83,7 @@ def carry_out(
     yes: bool = False,
     rounds: Sequence[Round] = (),
 ) -> None:
-    """Move, validate and publish a plan, or resume that; print the outcome.
+    """Move, validate and publish a plan, or resume that run; print the outcome.
 
     `rounds` are those of a follower before this run.
     """

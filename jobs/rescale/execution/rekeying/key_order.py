@@ -44,15 +44,19 @@ def _sorted(blocks: SortedBlocks) -> SortedBlocks:
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, records.starts, records.ends, order, out)
     last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4
-    sizes, lasts, places = (np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data)))
-    return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, lasts, places, blocks.buffer)
+    sizes, last_offsets, places = (
+        np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data))
+    )
+    return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, places, blocks.buffer)
 
 
 def _merged(cell: SortedBlocks) -> SortedBlocks:
     """Return the merged blocks of the sorted runs of a cell."""
     merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _windows(cell)]
-    sizes, lasts, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
-    return SortedBlocks(cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, lasts, places, cell.buffer)
+    sizes, last_offsets, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
+    return SortedBlocks(
+        cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, places, cell.buffer
+    )
 
 
 def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
@@ -85,5 +89,10 @@ def _joined(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
         return np.concatenate([getattr(part, name) for part in parts])
 
     return SortedBlocks(
-        blocks.number_of_states, column("cells"), column("sizes"), column("lasts"), column("places"), blocks.buffer
+        blocks.number_of_states,
+        column("cells"),
+        column("sizes"),
+        column("last_offsets"),
+        column("places"),
+        blocks.buffer,
     )

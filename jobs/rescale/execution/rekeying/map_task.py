@@ -68,9 +68,10 @@ class _OperatorSorter:
     ) -> None:
         self._planned = planned
         self._number = number
-        self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states)
+        states = planned.rekeying.number_of_states
+        self._sorter = BlockSorter(planned.operator.new_max_parallelism, states)
         self._partitions = [write_range.partition for write_range in ranges]
-        self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
+        self._borders = np.array([write_range.first * states for write_range in ranges], np.int64)
         self._reader = reader
         self._sizes = np.zeros(self._sorter.cells, np.int64)
         self._young = planned.young_records()

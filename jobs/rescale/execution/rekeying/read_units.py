@@ -27,8 +27,8 @@ class ReadUnit(NamedTuple):
         return self.source.place.size
 
     @property
-    def weight(self) -> int:
-        """Bytes of key-group streams that would be as much work."""
+    def work(self) -> int:
+        """Work to read and sort the records, in the unit of `work_of`."""
         return work_of(self.source.place)
 
 

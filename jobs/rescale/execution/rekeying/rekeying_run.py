@@ -1,15 +1,16 @@
 """The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
 
-Everything is read and sorted first. Only when the size of every block is known, and every record was in the right key
-group, is anything written.
+Everything is read and sorted first. Nothing is written before the size of every block is known, and every record has
+been in the right key group.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying.map_task import MapTask
@@ -17,17 +18,32 @@ from rescale.execution.rekeying.read_units import read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import sum_receipts
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
-from rescale.execution.writers.by_stream import WRITERS
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
+from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
+from rescale.execution.writers.whole_streams import HeapStreamsWriter, TimersWriter
 from rescale.flink.arrays import Longs
 from rescale.flink.slot import Slot
-from rescale.plan.new_streams import RekeyedStream
+from rescale.plan.new_streams import (
+    RekeyedDirectory,
+    RekeyedHeapGroups,
+    RekeyedKeyGroups,
+    RekeyedStream,
+    RekeyedTimers,
+)
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.text.errors import RescaleError
+
+WRITERS: Mapping[type[RekeyedStream], Callable[[Plan], KeyedWriter[Any, Any]]] = {
+    RekeyedKeyGroups: CanonicalWriter,
+    RekeyedDirectory: RowsWriter,
+    RekeyedHeapGroups: HeapStreamsWriter,
+    RekeyedTimers: TimersWriter,
+}
+"""Factories of the writers, in the order in which a step writes streams."""
 
 
 def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
@@ -59,11 +75,11 @@ def _rekeyed(
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
         partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
-        [(unit.weight, unit) for unit in units],
+        [(unit.work, unit) for unit in units],
         receipts + 1,
         progress,
     )
-    states = {i: number_of_states(plan, rekeying) for i, rekeying in rekeyings.items()}
+    states = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
     totals = shuffle.read(receipts, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):

@@ -18,13 +18,13 @@ def sort_records(
     cells: Longs,
     prefix: int,
     places: Longs,
-    lasts: Longs,
+    last_offsets: Longs,
     out: Bytes,
 ) -> None:
     """Write the records into `out` in the order of their cells, each with its new key group in front of its key.
 
-    `places` and `lasts` have an element for every cell; the loop sets where the cell's records end, and where the last
-    record begins.
+    `places` and `last_offsets` have an element for every cell; the loop sets where the cell's records end, and where
+    its last record begins.
     """
     places[:] = 0
     for i in range(len(cells)):
@@ -36,7 +36,7 @@ def sort_records(
         total += size
     for i in range(len(cells)):
         at = places[cells[i]]
-        lasts[cells[i]] = at
+        last_offsets[cells[i]] = at
         key = prefix + limits[i] - starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         if prefix == 2:

@@ -25,7 +25,7 @@ class SortedBlocks:
     number_of_states: int
     cells: Longs
     sizes: Longs
-    lasts: Longs
+    last_offsets: Longs
     places: Longs
     buffer: BlockBuffer
 
@@ -38,12 +38,14 @@ class SortedBlocks:
     def part(self, first: int, last: int) -> SortedBlocks:
         return self._only(slice(first, last))
 
-    def of_state(self, state: int) -> SortedBlocks:
+    def blocks_of_state(self, state: int) -> SortedBlocks:
         return self._only(np.flatnonzero(self.cells % self.number_of_states == state))
 
     def _only(self, chosen: slice | Longs) -> SortedBlocks:
-        cells, sizes, lasts, places = (column[chosen] for column in (self.cells, self.sizes, self.lasts, self.places))
-        return SortedBlocks(self.number_of_states, cells, sizes, lasts, places, self.buffer)
+        cells, sizes, last_offsets, places = (
+            column[chosen] for column in (self.cells, self.sizes, self.last_offsets, self.places)
+        )
+        return SortedBlocks(self.number_of_states, cells, sizes, last_offsets, places, self.buffer)
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ class PartitionBlocks:
         mine = self.index[self.index["operator"] == wanted.operator]
         first = np.searchsorted(mine["cell"], wanted.first * number_of_states)
         behind = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
-        cells, sizes, lasts, places = (
+        cells, sizes, last_offsets, places = (
             np.ascontiguousarray(mine[name][first:behind]) for name in ("cell", "size", "last", "place")
         )
-        return SortedBlocks(number_of_states, cells, sizes, lasts, places, self.buffer)
+        return SortedBlocks(number_of_states, cells, sizes, last_offsets, places, self.buffer)
 
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:

@@ -46,7 +46,7 @@ def plan_write_ranges(
 
 
 def _cuts(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
-    """Return (first, last, expected bytes) of runs of key groups of about `size` bytes each; one run if it is None."""
+    """Return (first, last, expected bytes) of runs of key groups of about `size` bytes; None gives a single run."""
     own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
     expected = sizes[own.first : own.last + 1]
     if size is None:

@@ -200,7 +200,7 @@ class _OpenSide:
         return self._opened is not None and state in self._opened.states
 
     def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
-        """Yield the row of each key that has one."""
+        """Yield the live row of each key that has one."""
         if self._opened is not None and state in self._opened.states:
             self._opened.parts.fetch(self.live_files(state), keys)
             yield from self._opened.database.read(rows_of_keys(self._max_parallelism, state, state_id, keys))

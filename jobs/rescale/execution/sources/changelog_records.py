@@ -20,7 +20,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 Windows = Sequence[KeyGroupRange]
 InWindows = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[InWindows]]
-"""Returns, for each part of the materialised state, the records of each window; each is read before the next one."""
+"""Function from windows to records, for each part of the materialised state; read a window before the next one."""
 
 
 class ChangelogRecords:
@@ -57,7 +57,7 @@ class ChangelogRecords:
                 yield from self._of(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
-        """Nothing to do: materialised state is checked as it is read, and a log marks its end."""
+        """Check nothing, because materialised state is checked while it is read, and a log marks its end."""
 
     def _of(self, overlaid: Iterator[Records]) -> Iterator[Records]:
         with self._named():

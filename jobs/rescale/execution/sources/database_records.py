@@ -67,7 +67,7 @@ class DatabaseRecords:
             count(size - counted)
 
     def check_all_read(self, accounted: int) -> None:
-        """Nothing to do: RocksDB reports when it stops before the last row."""
+        """Check nothing, because RocksDB raises an error if it stops before the last row."""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
-from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
+from rescale.flink.keyed.changelog.parsed_changes import RawChange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.reading.changelogs import logged_changes
@@ -53,10 +53,10 @@ class LogWindows:
         self._key_groups = key_groups
 
     @contextmanager
-    def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[ParsedChange]]]]:
+    def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[RawChange]]]]:
         """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
         sizes = np.zeros(len(self._key_groups), np.int64)
-        held: list[ParsedChange] = []
+        held: list[RawChange] = []
         total = 0
         for change in self._changes():
             size = len(change.data) + _BESIDE
@@ -78,7 +78,7 @@ class LogWindows:
         except OSError as error:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
-    def _changes(self) -> Iterator[ParsedChange]:
+    def _changes(self) -> Iterator[RawChange]:
         """Yield the changes with the header's state ids; a log may reassign its own ids at each state description."""
         ids: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._sets):
@@ -103,7 +103,7 @@ class LogWindows:
                         expected=f"one of {sorted(ids)}",
                         found=state_id,
                     )
-                yield ParsedChange(ids[state_id], key_group, change)
+                yield RawChange(ids[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
         first, filled = self._key_groups.first, 0
@@ -143,9 +143,9 @@ def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
         buffer.clear()
 
 
-def _read_back(place: Path) -> Iterator[ParsedChange]:
+def _read_back(place: Path) -> Iterator[RawChange]:
     data, at = place.read_bytes(), 0
     while at < len(data):
         state, key_group, size = _HEAD.unpack_from(data, at)
         at += _HEAD.size + size
-        yield ParsedChange(state, key_group, data[at - size : at])
+        yield RawChange(state, key_group, data[at - size : at])

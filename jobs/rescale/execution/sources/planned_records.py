@@ -8,7 +8,6 @@ import numpy as np
 
 from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
-from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
 from rescale.flink.keyed.key_group_table import Framing
@@ -36,12 +35,12 @@ class RekeyedOperator:
     operator: OperatorPlan
     rekeying: Rekeying
     header: KeyedHeader | None
-    number_of_states: int
     key_groups: NewKeyGroups
 
     def source(self, planned: PlannedSource) -> tuple[RecordSource, Longs]:
         """Return a planned source with the headers that its reader needs, and the new ids of its states."""
-        new_ids = self.new_ids(planned.ids)
+        states = range(self.rekeying.number_of_states)
+        new_ids = np.array(states if planned.ids is None else self.operator.id_tables[planned.ids], np.int64)
         number_of_states = None if self.header is None else len(new_ids)
         place: RecordPlace
         match planned.place:
@@ -56,14 +55,10 @@ class RekeyedOperator:
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None
-        return YoungRecords(age_rules(understood(self.header), cutoffs), self.number_of_states)
+        return YoungRecords(age_rules(understood(self.header), cutoffs), self.rekeying.number_of_states)
 
     def _header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)
-
-    def new_ids(self, ids: int | None) -> Longs:
-        """Return the new state ids by the state id of a source, from the table with the number `ids`."""
-        return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
 
 
 def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> RekeyedOperator:
@@ -76,23 +71,8 @@ def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> 
                 "the plan has a hash rule for keys with an unknown serializer", operator=operator.label
             )
         keys = composite_keys(header, rekeying.key_hash)
-    return RekeyedOperator(
-        plan,
-        operator,
-        rekeying,
-        header,
-        _count(header),
-        NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism),
-    )
-
-
-def number_of_states(plan: Plan, rekeying: Rekeying) -> int:
-    """Return the number of states of rekeyed records; a bound if their header is not understood."""
-    return _count(read_header(plan, rekeying.header))
-
-
-def _count(header: KeyedHeader | None) -> int:
-    return MOST_UNKNOWN_STATES if header is None else len(header.states)
+    key_groups = NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism)
+    return RekeyedOperator(plan, operator, rekeying, header, key_groups)
 
 
 def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:

@@ -21,14 +21,14 @@ from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records, framed_size
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.blocks.records import RecordReader, Records, framed_size
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.flink.keyed.ttl.last_access import Cutoffs, age_rules
 from rescale.flink.keyed.ttl.old_records import LeftOut, OldRecords
-from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.places import (
     ChangelogPlace,
     ChangePlace,
@@ -224,7 +224,7 @@ class SourceReader:
         return self._heap[1]
 
 
-def sources_of(holder: KeyedHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:
+def sources_of(holder: KeyedStateHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:
     """Yield the sources of a holder of keyed state or timers in a snapshot, each as large as a task reads at once.
 
     Rows that are older than the `cutoffs` are left out.
@@ -233,7 +233,7 @@ def sources_of(holder: KeyedHolder, max_parallelism: int, cutoffs: Cutoffs = ())
         yield source._replace(cutoffs=cutoffs)
 
 
-def _sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
+def _sources_of(holder: KeyedStateHolder, max_parallelism: int) -> Iterator[RecordSource]:
     match holder:
         case KeyedStream():
             for run in _runs(stream_place(holder, holder.parsed)):

@@ -1,9 +1,8 @@
 """Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Little work (`little_work`) runs in this process: a loop does it before workers would have started, with the memory of
-one task. With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is
-Spark's: Spark then starts once, and runs all further work. Local work that threads do as fast as processes starts no
-processes.
+Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started.
+With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is Spark's: Spark
+then starts once, and runs all further work. Local work that threads do as fast as processes starts no processes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rescale.execution.progress import Progress, say_compiling
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
-from rescale.flink.compiling import tell_once
+from rescale.flink.compiling import notify_once
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
@@ -38,7 +37,7 @@ def step_tasks(
     Little work runs in this process if the master is local, or if the work is `of_the_driver`. Other work may need a
     key-hash function that is only installed on the executors.
     """
-    tell_once(say_compiling)
+    notify_once(say_compiling)
     local = local_master(master)
     with ExitStack() as ending:
 
@@ -57,7 +56,7 @@ def step_tasks(
 class TasksOnDemand:
     """Tasks that start processes or Spark when needed; `known_cores` is None if only Spark itself knows its cores.
 
-    `little_here` says whether little work runs in this process.
+    `little_here` tells whether to run little work in this process.
     """
 
     start: Callable[[], Tasks]

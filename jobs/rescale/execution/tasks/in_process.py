@@ -160,7 +160,7 @@ class _Done:
     def add(self, more: int) -> None:
         with self._adding:
             self._bytes += more
-            self._progress.at(self._bytes)
+            self._progress.update(self._bytes)
 
     def finish(self) -> None:
         self._progress.finish(self._bytes)

@@ -26,7 +26,7 @@ class SharedFunction(Generic[W]):
     """Directories that tasks must not change, as in the process that sends the work."""
 
     @classmethod
-    def of(cls, work: W) -> SharedFunction[W]:
+    def pack(cls, work: W) -> SharedFunction[W]:
         return cls(cloudpickle.dumps(work), owned.protected_folders())
 
     def unpacked(self) -> W:

@@ -98,7 +98,7 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:
-    """Return the results; raise a final error if there is one. Of several, the choice does not depend on timing."""
+    """Return the results. Raises a final error if there is one; which of several does not depend on timing."""
     errors = [error for _, error in outcomes if error is not None]
     if errors:
         raise min(errors, key=str)

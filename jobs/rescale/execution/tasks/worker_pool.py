@@ -66,12 +66,12 @@ class WorkerPool:
         Raises the first final error of a task, and any error of a task that failed, or lost its worker, `ATTEMPTS`
         times.
         """
-        stage = _Stage(SharedFunction.of(body), tasks, progress, is_last)
+        stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
         try:
             while stage.due or stage.under_way:
                 self._hand_out(stage)
                 self._take_in(stage)
-                progress.at(stage.done + sum(worker.done for worker in self._workers))
+                progress.update(stage.done + sum(worker.done for worker in self._workers))
         finally:
             for worker in [worker for worker in self._workers if worker.task is not None]:
                 self._end(worker)
@@ -152,7 +152,7 @@ class WorkerPool:
         )
 
     def _end(self, worker: _Worker) -> None:
-        """Kill a worker and wait until it is gone, so that it writes nowhere any more."""
+        """Kill a worker and wait for its end, after which it cannot write any more."""
         if worker in self._workers:
             self._workers.remove(worker)
         gone = select.poll()

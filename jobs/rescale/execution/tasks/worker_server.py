@@ -29,7 +29,7 @@ import numpy as np
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR
 from rescale.execution.tasks.worker import serve
-from rescale.flink.compiling import tell_once
+from rescale.flink.compiling import notify_once
 from rescale.storage.scratch import scratch_directories
 
 _REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
@@ -124,9 +124,9 @@ def load_worker_modules() -> None:
     """
     for module in _LOADED:
         import_module(module)
-    from rescale.flink.keys.murmur import scramble
+    from rescale.flink.keys.murmur import fill_key_groups
 
-    scramble(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
+    fill_key_groups(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
 
 
 def main(control: socket.socket) -> None:
@@ -163,7 +163,7 @@ def _work(number: int, descriptor: int, control: socket.socket) -> None:
     try:
         control.close()
         if number == 0:
-            tell_once(say_compiling)
+            notify_once(say_compiling)
         places = scratch_directories()
         first = number % len(places)
         os.environ["SPARK_LOCAL_DIRS"] = ",".join([*places[first:], *places[:first]])

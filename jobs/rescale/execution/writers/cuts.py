@@ -23,7 +23,7 @@ _WORTH_A_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
 _LONGER = 4
-"""Size of a copied part, in sizes of a written one. If the store refuses to copy, a task holds this in memory."""
+"""Size of a copied part, as a multiple of a written one. If the store refuses the copy, a task holds it in memory."""
 
 
 class Cut(NamedTuple):
@@ -81,7 +81,7 @@ def _worth(plan: Plan, stream: PlannedStream) -> int:
 
 
 def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
-    """Return where a piece of a copied stream lies, if it is in the target's store."""
+    """Return the place of a piece of a copied stream; None if that is not in the target's store."""
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]
@@ -93,7 +93,7 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
-    """Cut the short pieces before a long one, and its beginning, into parts."""
+    """Cut short pieces, and the beginning of the long piece after them, into parts."""
     last = number_of_parts(end - begin, most) - 1
     for i in range(last):
         yield Cut(begin + i * most, most)

@@ -23,7 +23,7 @@ def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
 
 
 def begin_upload(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    """Begin a stream's upload, and abort an earlier attempt's upload of it; return the token of the new one."""
+    """Abort an earlier attempt's upload of a stream, begin a new upload, and return its token."""
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
     store.abort_parts(uri)
@@ -38,7 +38,8 @@ def part_limits(plan: Plan) -> PartLimits:
 def part_size(plan: Plan, size: int) -> int:
     """Return the part size for a file of about `size` bytes: as planned, or larger if the store limits their number.
 
-    Uses at most half of the allowed number, since a range may end with a smaller part, and `size` may be an estimate.
+    Uses at most half of the allowed number of parts, since a range may end with a smaller part, and `size` may be an
+    estimate.
     """
     return max(plan.part_size, -(-size // (part_limits(plan).most // 2)))
 

@@ -134,7 +134,7 @@ def _at(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """Return the UUID of a place: it depends on the plan and the place alone, and no other place has it."""
+    """Return the UUID of a place, which depends on the plan and the place alone, and is unique."""
     place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 

@@ -68,7 +68,7 @@ class Blocks(Protocol):
         """Bytes of each block."""
 
     @property
-    def lasts(self) -> Longs:
+    def last_offsets(self) -> Longs:
         """Offset in each block of its last record."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
@@ -83,7 +83,7 @@ class Blocks(Protocol):
     def part(self, first: int, last: int) -> Blocks:
         """Return the blocks with the numbers `first` to `last` (exclusive)."""
 
-    def of_state(self, state: int) -> Blocks:
+    def blocks_of_state(self, state: int) -> Blocks:
         """Return the blocks of the state with this id."""
 
 
@@ -117,7 +117,7 @@ class StreamToWrite:
 
 
 class KeyedWriter(Protocol[Work, Result]):
-    """Writer of streams of one type, for all streams of that type in a plan (`by_stream`)."""
+    """Writer of streams of one type, for all streams of that type in a plan (`rekeying_run`)."""
 
     @property
     def order(self) -> RecordOrder: ...

@@ -105,7 +105,7 @@ class UnitWriter:
 
 @dataclass(frozen=True)
 class PreparationWriter:
-    """Writes units of a plan into a target that no run has claimed; each raises `RequestError` once one has."""
+    """Writes units of a plan into a target that no run has claimed. Raises `RequestError` once a run has claimed it."""
 
     plan: Plan
 

@@ -31,7 +31,7 @@ class StreamWriter(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Bytes that it will write; None if unknown before they are written."""
+        """Bytes that `write` will write; None if unknown beforehand."""
 
     @property
     def may_be_cut(self) -> bool:

@@ -70,7 +70,7 @@ class WholeStreamWriter(ABC):
     whole_entries: ClassVar[bool] = False
 
     @abstractmethod
-    def head(self, stream: RekeyedStream) -> Sequence[Piece]:
+    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:
         """Return the pieces before the first key group."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class WholeStreamWriter(ABC):
         filled = {cell // blocks.number_of_states for cell in of_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
-        for chunk in piece_chunks(self.plan, self.head(stream)):
+        for chunk in piece_chunks(self.plan, self.header_pieces(stream)):
             sink.write(chunk)
         lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
@@ -129,7 +129,7 @@ class HeapStreamsWriter(WholeStreamWriter):
 
     whole_entries = True
 
-    def head(self, stream: RekeyedStream) -> Sequence[Piece]:
+    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:
         return [stream.header]
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
@@ -141,7 +141,7 @@ class HeapStreamsWriter(WholeStreamWriter):
 class TimersWriter(WholeStreamWriter):
     """Writer of raw keyed timers, which RocksDB jobs may keep on the heap."""
 
-    def head(self, stream: RekeyedStream) -> Sequence[Piece]:  # noqa: ARG002
+    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:  # noqa: ARG002
         return ()
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:

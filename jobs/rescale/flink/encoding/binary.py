@@ -12,11 +12,11 @@ import struct
 from rescale.text.errors import SnapshotError
 
 _I16, _U16, _I32, _I64 = struct.Struct(">h"), struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
-_HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class ByteReader:
-    """A cursor over bytes in memory; `path` names them in errors, `position` counts from their first byte.
+    """A cursor over `data`: `path` names the data in errors, `position` and `end` are offsets in it.
 
     All methods that read raise `SnapshotError`, with the offset, if the data ends too early.
     """
@@ -34,7 +34,7 @@ class ByteReader:
     def error(
         self, what: str, *, at: int | None = None, expected: object = None, found: object = None
     ) -> SnapshotError:
-        """Return the error for the value at the cursor, or for a value that was read already from offset `at` on."""
+        """Return an error with the offset of the cursor, or with the offset `at` of a value that was read already."""
         offset = self.position if at is None else at
         return SnapshotError(what, path=self.path, offset=offset, expected=expected, found=found)
 
@@ -72,14 +72,14 @@ class ByteReader:
         return self.data[start : start + size]
 
     def blob(self) -> bytes:
-        """Read an `i32` length and as many bytes."""
+        """Read an `i32` length and that many bytes."""
         return self.raw(self.i32())
 
     def utf(self) -> str:
         """Read a string of `DataInput.readUTF`: `u16` length and *modified* UTF-8.
 
-        Flink writes only names this way. Java accepts half of a surrogate pair in a name; plans and reports cannot
-        contain one.
+        Flink writes only names this way. A name with an unpaired surrogate raises `SnapshotError`: Java accepts it, but
+        plans and reports are UTF-8, which cannot encode it.
         """
         at = self.position
         encoded = self.raw(self.u16())
@@ -87,8 +87,8 @@ class ByteReader:
             name = decode_modified_utf8(encoded)
         except UnicodeError as error:
             raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
-        if not name.isascii() and (half := _HALF_A_PAIR.search(name)) is not None:
-            raise self.error("a name with half of a surrogate pair", at=at, found=name[max(0, half.start() - 40) :])
+        if not name.isascii() and (unpaired := _SURROGATE.search(name)) is not None:
+            raise self.error("a name with an unpaired surrogate", at=at, found=name[max(0, unpaired.start() - 40) :])
         return name
 
     def text(self) -> str:
@@ -111,7 +111,7 @@ class ByteReader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise self.error("a packed number without end", at=at)
+        raise self.error("a packed number of more than five bytes", at=at)
 
     def count(self, item_size: int) -> int:
         """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if the data is too short."""

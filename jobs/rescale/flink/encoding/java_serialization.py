@@ -1,11 +1,10 @@
 """Reader of Java object streams (`ObjectOutputStream`).
 
-Some parts of a snapshot are Java objects with no length in front: the properties of a checkpoint, and the
-types inside the serializer snapshots of Flink's SQL. To find where such an object ends, the stream has to be
-read by its grammar. Classes, objects and strings are numbered in order of appearance; this number is their *handle*. A
-class is described where it first occurs; later occurrences refer to its handle. An object's fields follow class by
-class, from the topmost super class down. A class that writes its data itself (`writeObject`) adds blocks and objects up
-to an end mark.
+Some parts of a snapshot are Java objects with no length in front: the properties of a checkpoint, and the types inside
+the serializer snapshots of Flink's SQL. Only the grammar of the stream tells where such an object ends. Classes,
+objects and strings are numbered in order of appearance; this number is their *handle*. A class is described where it
+first occurs; later occurrences refer to its handle. An object's fields follow class by class, from the topmost super
+class down. A class that writes its data itself (`writeObject`) adds blocks and objects up to an end mark.
 
 The reader keeps classes, strings, enum constants, and the fields that refer to them. It skips numbers, the elements of
 arrays, and the data that `writeObject` wrote.
@@ -24,7 +23,7 @@ STREAM_HEADER = bytes.fromhex("aced0005")
 """`ObjectStreamConstants.STREAM_MAGIC` and `STREAM_VERSION`."""
 
 MAX_DEPTH = 100
-"""Most levels of nested objects; a SQL row type takes three for each row in it."""
+"""Most levels of nested objects; in a SQL row type, each nested row takes three levels."""
 MAX_SUPER_CLASSES = 32
 
 _FIRST_HANDLE = 0x7E0000
@@ -53,21 +52,21 @@ class _Code(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JavaClass:
-    """A class as its stream describes it.
+    """A class as the stream describes it.
 
-    `fields` are pairs of type code and name, `flags` the `SC_*` bits, `above` the super classes, topmost
-    first.
+    `fields` are pairs of type code and name, and `flags` the bits of `ObjectStreamConstants.SC_*`. The topmost of the
+    `super_classes` comes first.
     """
 
     name: str
     serial_version: int
     flags: int
     fields: tuple[tuple[str, str], ...]
-    above: tuple[JavaClass, ...]
+    super_classes: tuple[JavaClass, ...]
 
     @property
     def lineage(self) -> tuple[JavaClass, ...]:
-        return (*self.above, self)
+        return (*self.super_classes, self)
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +91,7 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 def read_java_object(reader: ByteReader) -> JavaValue:
     """Return the only object of the stream at the cursor, and move the cursor behind the stream.
 
-    Raises `SnapshotError` if there is no such stream, and `UnsupportedError` if its end cannot be found.
+    Raises `SnapshotError` if the bytes are no object stream, and `UnsupportedError` if its end cannot be found.
     """
     at = reader.position
     header = reader.raw(len(STREAM_HEADER))
@@ -123,7 +122,7 @@ class _ObjectStream:
             case _Code.NULL:
                 return None
             case _Code.REFERENCE:
-                return self._referred()
+                return self._referenced()
             case _Code.STRING:
                 return self._string(self.reader.utf())
             case _Code.LONG_STRING:
@@ -144,15 +143,15 @@ class _ObjectStream:
                 return self._proxy_class()
         raise self.reader.error("not the beginning of a Java object", at=at, found=f"0x{self.reader.data[at]:02x}")
 
-    def _referred(self) -> JavaValue:
+    def _referenced(self) -> JavaValue:
         at = self.reader.position
         number = self.reader.i32() - _FIRST_HANDLE
         if not 0 <= number < len(self.handles) or self.handles[number] is None:
             raise self.reader.error("a reference to a Java object that was not read yet", at=at)
         return self.handles[number]
 
-    def _pending(self) -> int:
-        """Reserve and return the handle of an item before the items inside it are read."""
+    def _reserve_handle(self) -> int:
+        """Reserve and return the handle of an item; call it before the items inside are read."""
         self.handles.append(None)
         return len(self.handles) - 1
 
@@ -198,7 +197,7 @@ class _ObjectStream:
     def _skip_external(self, java_class: JavaClass) -> None:
         if not java_class.flags & _BLOCK_DATA:
             raise UnsupportedError(
-                f"a Java object of {java_class.name} in an old form that does not say where it ends",
+                f"a Java object of {java_class.name} in the old Externalizable format, which has no end mark",
                 path=self.reader.path,
                 offset=self.reader.position,
             )
@@ -238,7 +237,7 @@ class _ObjectStream:
 
     def _enum(self) -> JavaEnum:
         java_class = self._class()
-        handle = self._pending()
+        handle = self._reserve_handle()
         constant = JavaEnum(java_class.name, self._text())
         self.handles[handle] = constant
         return constant
@@ -252,29 +251,29 @@ class _ObjectStream:
 
     def _described_class(self) -> JavaClass:
         name, serial_version = self.reader.utf(), self.reader.i64()
-        handle = self._pending()
+        handle = self._reserve_handle()
         flags = self.reader.u8()
         fields = tuple(self._field() for _ in range(self._field_count()))
         return self._finish_class(handle, name, serial_version, flags, fields)
 
     def _proxy_class(self) -> JavaClass:
-        handle = self._pending()
+        handle = self._reserve_handle()
         interfaces = [self.reader.utf() for _ in range(self.reader.count(item_size=2))]
         return self._finish_class(handle, f"a proxy of {', '.join(interfaces)}", 0, _SERIALIZABLE, ())
 
     def _finish_class(
         self, handle: int, name: str, serial_version: int, flags: int, fields: tuple[tuple[str, str], ...]
     ) -> JavaClass:
-        """Return the class of `handle`, after its annotations and its super class were read."""
+        """Read the rest of a class description (annotations and super class), and return the class of `handle`."""
         self._skip_annotations()
         at = self.reader.position
-        above = self.value()
-        if above is not None and not isinstance(above, JavaClass):
+        super_class = self.value()
+        if super_class is not None and not isinstance(super_class, JavaClass):
             raise self.reader.error("not a Java class", at=at)
-        lineage = () if above is None else above.lineage
-        if len(lineage) > MAX_SUPER_CLASSES:
+        super_classes = () if super_class is None else super_class.lineage
+        if len(super_classes) > MAX_SUPER_CLASSES:
             raise self.reader.error("too many super classes", at=at, expected=f"at most {MAX_SUPER_CLASSES}")
-        java_class = JavaClass(name, serial_version, flags, fields, lineage)
+        java_class = JavaClass(name, serial_version, flags, fields, super_classes)
         self.handles[handle] = java_class
         return java_class
 

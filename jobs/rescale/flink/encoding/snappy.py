@@ -1,7 +1,8 @@
 """The snappy framing format, as xerial's `SnappyFramedOutputStream` writes it for Flink.
 
-A stream is an identifier chunk, then chunks of at most 64 KiB of content: `type:u8 length:u24 little-endian`, the
-masked CRC-32C of the content, and the content: compressed (type 0), or plain if compression saves too little (type 1).
+A stream is an identifier chunk, then chunks of at most 64 KiB of content. A chunk is `type:u8 length:u24` (little
+endian), the masked CRC-32C of the content, and the content: compressed (type 0), or plain (type 1) if compression saves
+too little.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from rescale.text.errors import SnapshotError
 
 IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
-_MOST_COMPRESSED = 0.85
-"""A compressed block larger than this part of the plain one is stored plain (`minCompressionRatio`)."""
+_MIN_COMPRESSION_RATIO = 0.85
+"""A block is stored plain if its compressed size exceeds this fraction of its size (`minCompressionRatio`)."""
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
 _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
-"""Longest chunk: the checksum, and the most bytes that compression can make of a full block."""
+"""Longest chunk: the checksum, and the largest compressed size of a full block."""
 
 
 class FramedDecompressor:
     """Decompressor of a stream in pieces of any size; checks every checksum.
 
-    A whole stream begins with the identifier; a part of one (an element of operator state) need not.
+    A whole stream begins with the identifier. With `identifier=False`, the data may also be a part of a stream that
+    begins with any chunk, such as an element of operator state.
     """
 
     def __init__(self, *, identifier: bool = True) -> None:
@@ -35,7 +37,7 @@ class FramedDecompressor:
         self._position = 0
 
     def feed(self, data: bytes | memoryview) -> bytes:
-        """Add bytes of the stream, and return the content of all complete chunks."""
+        """Add bytes of the stream, and return the content of all complete chunks; `SnapshotError` for damage."""
         self._buffer += data
         out, at = [], 0
         while len(self._buffer) - at >= 4:
@@ -71,7 +73,7 @@ class FramedDecompressor:
             import cramjam  # needed only to read compressed state
 
             try:
-                # Check the length first, because a damaged one must not allocate memory.
+                # Check the length first, so that a damaged length does not allocate memory.
                 if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
                     raise self._error("a snappy chunk with more than 64 KiB of content", at, None)
                 content = bytes(cramjam.snappy.decompress_raw(content))
@@ -86,7 +88,7 @@ class FramedDecompressor:
 
 
 class FramedCompressor:
-    """Compressor of content in pieces of any size; the bytes of the stream depend on the whole content alone."""
+    """Compressor of content in pieces of any size; the stream does not depend on how the content is cut into pieces."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -122,7 +124,7 @@ def _chunk(content: bytes) -> bytes:
     import cramjam
 
     packed = bytes(cramjam.snappy.compress_raw(content))
-    if len(packed) > _MOST_COMPRESSED * len(content):
+    if len(packed) > _MIN_COMPRESSION_RATIO * len(content):
         return _framed(_PLAIN, content, content)
     return _framed(_COMPRESSED, packed, content)
 
@@ -138,14 +140,14 @@ def _checksum(content: bytes) -> bytes:
 
 
 def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
-    """Yield the content of a stream that arrives in chunks."""
+    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor` does."""
     decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 
 
 def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the stream for content that arrives in chunks."""
+    """Yield the stream for content that arrives in pieces, as `FramedCompressor` does."""
     compressor = FramedCompressor()
     yield from map(compressor.feed, chunks)
     yield compressor.finish()

@@ -1,8 +1,8 @@
 """State of a `FlinkKafkaConsumer`: a union list of partitions, each with the last emitted offset.
 
-It was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a `KafkaTopicPartition` and a
-long. Kryo 2.24 writes the fields of the partition in the order of their names. The field `cachedHash` follows from the
-other two fields; if it does not, the element was not read correctly.
+`FlinkKafkaConsumer` was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a
+`KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the partition in the order of their names. The field
+`cachedHash` follows from the other two fields, so a wrong `cachedHash` shows that the bytes are no such element.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ SENTINELS = {
     -915623761774: StartAt.LATEST,
     -915623761773: StartAt.COMMITTED,
 }
-"""`KafkaTopicPartitionStateSentinel`."""
+"""Offsets of `KafkaTopicPartitionStateSentinel`, which stand for a start without an offset."""
 
 NEW_OBJECT = 1
 """Byte that Kryo writes in front of an object on its first occurrence (`MapReferenceResolver`)."""
 
 
 def read_consumer_element(data: bytes) -> Position:
-    """Return the position in an element that `FlinkKafkaConsumerBase.createStateSerializer` wrote.
+    """Return the position in an element that the serializer of `FlinkKafkaConsumerBase.createStateSerializer` wrote.
 
-    Raises `SnapshotError` for anything else.
+    Raises `SnapshotError` if `data` is no such element.
     """
     reader = ByteReader(data)
     at = reader.position
-    reader.packed()  # number of the class, which depends on the job's registrations
+    reader.packed()  # Kryo's id of the class, which depends on the job's registrations
     _new_object(reader)
     cached_hash, partition = _zigzag(reader), _zigzag(reader)
     _new_object(reader)
@@ -46,7 +46,7 @@ def read_consumer_element(data: bytes) -> Position:
     offset = reader.i64()
     if reader.remaining or (offset < -1 and offset not in SENTINELS):
         raise reader.error("not the offset of a Kafka partition", found=offset)
-    # Before the first record that is emitted, the offset of a partition that began at 0 is -1.
+    # A partition that began at offset 0 has offset -1 until its first record is emitted.
     return Position(checked_partition(reader, at, topic, partition), SENTINELS.get(offset, offset + 1))
 
 
@@ -67,9 +67,9 @@ def _signed(number: int) -> int:
 
 
 def _string(reader: ByteReader) -> str:
-    """Return an ASCII string, as `Input.readString` does.
+    """Return an ASCII string, as Kryo's `Input.readString` does.
 
-    The last of 2 to 63 characters has the high bit set; other strings have a length in front.
+    In a string of 2 to 63 characters, the high bit marks the last character. Other strings have a length in front.
     """
     at, first = reader.position, reader.u8()
     if first < 0x80:

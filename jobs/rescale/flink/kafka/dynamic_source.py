@@ -1,9 +1,9 @@
 """Detection of the states of a `DynamicKafkaSource`; its offsets are not read.
 
-It reads topics of several Kafka clusters that may come and go. Its split (`DynamicKafkaSourceSplitSerializer`) is the
-name of a cluster, then a split of a `KafkaSource`. The state of its enumerator
-(`DynamicKafkaSourceEnumStateSerializer`) lists streams with their clusters and topics, then the state of a
-`KafkaSource`'s enumerator for each cluster.
+A `DynamicKafkaSource` reads topics of several Kafka clusters, which may change while the job runs. Its split
+(`DynamicKafkaSourceSplitSerializer`) is the name of a cluster, then a split of a `KafkaSource`. The state of its
+enumerator (`DynamicKafkaSourceEnumStateSerializer`) lists streams with their clusters and topics, then, for each
+cluster, the state of a `KafkaSource`'s enumerator.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_dynamic_enumerator(coordinator: bytes) -> bool:
 
 
 def _skip_stream(reader: ByteReader, version: int) -> None:
-    """Skip a stream: its name; name, topics and address of each cluster, and from version 2 on its optional bounds."""
+    """Skip a stream: its name, and name, topics and address of each cluster; since version 2 also optional bounds."""
     reader.utf()
     for _ in range(reader.count(8)):
         reader.utf()

@@ -1,6 +1,6 @@
-"""Elements of a `FlinkKafkaConsumer`'s union list, rewritten with other positions.
+"""Edits of the positions in the union list of a `FlinkKafkaConsumer`.
 
-Kryo's number of the class depends on the job's registrations, so it is copied.
+Kryo's id of the class depends on the job's registrations, so an edit copies it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _written(element: bytes, position: Position) -> bytes:
 
 
 def _zigzag(number: int) -> bytes:
-    """Return the low 32 bits as `Output.writeInt(value, false)` writes them."""
+    """Return the low 32 bits as Kryo's `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
     return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 
@@ -52,7 +52,7 @@ def _packed(number: int) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    """Return an ASCII string as `Output.writeString` writes it; see `consumer._string`."""
+    """Return an ASCII string as Kryo's `Output.writeString` writes it; see `consumer._string`."""
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1

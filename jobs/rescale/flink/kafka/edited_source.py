@@ -1,7 +1,7 @@
-"""Splits and the enumerator's state of a `KafkaSource`, rewritten with other positions; the header of such splits.
+"""Edits of the positions in the splits and in the enumerator's state of a `KafkaSource`; writer of new splits.
 
-Everything that an edit does not change is written as it was read, in the same version, so that any connector that reads
-the original also reads the result.
+An edit keeps the serializer version and all other bytes, so any connector that reads the original also reads the
+result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
 
 
 def write_reader_element(position: Position) -> bytes:
-    """Return an element of `SourceReaderState` with a split (`SimpleVersionedListState` over an array of bytes)."""
+    """Return an element of `SourceReaderState` with one split (`SimpleVersionedListState` over an array of bytes)."""
     versioned = _versioned(Versioned(SPLIT_VERSION, _split(position)))
     return _sized(versioned)
 
@@ -53,7 +53,7 @@ def write_reader_element(position: Position) -> bytes:
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     """Return the state of the coordinator after the edit of all partitions that its enumerator lists.
 
-    Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
+    Errors are those of `read_enumerator`.
     """
     read_enumerator(coordinator)  # the functions below rely on its checks
     state = read_coordinator(coordinator)
@@ -63,7 +63,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
 
 def write_coordinator(state: Versioned) -> bytes:
-    """Return the state of a coordinator that contains this enumerator's state (`SourceCoordinator.toBytes`)."""
+    """Return the state of a coordinator around the state of its enumerator (`SourceCoordinator.toBytes`)."""
     out = ByteWriter()
     out.i32(COORDINATOR_VERSION)
     out.raw(_versioned(state))
@@ -71,9 +71,9 @@ def write_coordinator(state: Versioned) -> bytes:
 
 
 def write_assigned(partitions: list[TopicPartition]) -> Versioned:
-    """Return a `KafkaSourceEnumState` with all partitions assigned and the first discovery done.
+    """Return a `KafkaSourceEnumState` in which all `partitions` are assigned and the first discovery is done.
 
-    It has version 1, which contains only assigned partitions, and which all connectors since Flink 1.14 read.
+    Its version is 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
     """
     out = ByteWriter()
     out.i32(len(partitions))
@@ -83,6 +83,7 @@ def write_assigned(partitions: list[TopicPartition]) -> Versioned:
 
 
 def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
+    """Edit version 0; the functions for versions 1 to 3 follow."""
     out = ByteWriter()
     out.i32(reader.i32())
     subtasks = reader.i32()
@@ -167,7 +168,10 @@ def _sized(data: bytes) -> bytes:
 
 
 def reader_state_header(like: bytes) -> bytes:
-    """Return the header, with the version and the compression of the header `like`."""
+    """Return the header of an operator state file that holds only splits.
+
+    Its version and its compression are those of the header with which the bytes `like` begin.
+    """
     version, compressed = ByteReader(like).i32(), has_compressed_elements(like)
     return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))
 

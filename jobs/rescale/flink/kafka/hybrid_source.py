@@ -1,7 +1,8 @@
 """Detection of a `KafkaSource` in the states of a `HybridSource`; its offsets are not read.
 
-A `HybridSource` reads several sources in turn. Its split (`HybridSourceSplitSerializer`) wraps a split of the source
-that it reads now, and the state of its enumerator (`HybridSourceEnumeratorStateSerializer`) that source's enumerator.
+A `HybridSource` reads several sources in turn. Its split (`HybridSourceSplitSerializer`) wraps a split of the current
+source. The state of its enumerator (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
+enumerator.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ def is_hybrid_split(split: Versioned) -> bool:
     """Whether a split of a source's reader belongs to a `HybridSource` that reads Kafka."""
     reader = ByteReader(split.data)
     try:
-        reader.i32()  # the number of the source
+        reader.i32()  # the index of the current source
         reader.utf()
         kafka = Versioned(reader.i32(), reader.blob())
         if split.version == 1:
-            reader.boolean()  # whether it is finished
+            reader.boolean()  # whether the split is finished
         return split.version in _SPLIT_VERSIONS and not reader.remaining and bool(read_split(kafka))
     except (SnapshotError, UnknownVersionError):
         return False
 
 
 def is_hybrid_enumerator(coordinator: bytes) -> bool:
-    """Whether the state of a source's coordinator belongs to a `HybridSource` that knows a partition of Kafka."""
+    """Whether the state of a source's coordinator belongs to a `HybridSource` that lists a Kafka partition."""
     try:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)
-        reader.i32()  # the number of the source
+        reader.i32()  # the index of the current source
         kafka = Versioned(reader.i32(), reader.blob())
         known = enumerator_of(kafka).known
     except (SnapshotError, UnknownVersionError):

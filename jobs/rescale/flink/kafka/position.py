@@ -1,9 +1,9 @@
 """Position in a Kafka partition, and the subtask that reads the partition.
 
 `KafkaSourceEnumerator.getSplitOwner` and the older `KafkaTopicPartitionAssigner.assign` agree: the name of a topic
-determines the subtask of its partition 0, and the following partitions go to the following subtasks, round robin. The
-`FlinkKafkaConsumer` assigns all partitions this way at each restore. A `KafkaSource` assigns discovered partitions this
-way; the splits of its readers are in a list state, which Flink redistributes at another parallelism.
+determines the subtask of its partition 0, and the following partitions go to the following subtasks, round robin. A
+`FlinkKafkaConsumer` assigns all partitions this way at each restore. A `KafkaSource` assigns only newly discovered
+partitions this way: the splits of its readers lie in a list state, which Flink redistributes at another parallelism.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TopicPartition(NamedTuple):
 
 
 class StartAt(StrEnum):
-    """Start of a partition without an offset; `UNSET`: the starting offsets that the job configures."""
+    """Start of a partition that has no offset; with `UNSET`, the job's configuration decides where reading starts."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -47,7 +47,7 @@ class Position(NamedTuple):
 
 
 def owner(topic: str, partition: int, parallelism: int) -> int:
-    """Return the subtask that reads a partition, where the connector assigns it by name."""
+    """Return the subtask to which the connector assigns a partition by the name of its topic."""
     start = (java_string_hash(topic) * 31 & 0x7FFFFFFF) % parallelism
     return (start + partition) % parallelism
 

@@ -1,9 +1,9 @@
 """State of a `KafkaSource`: the splits of its readers, and its enumerator's list of partitions.
 
-A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state is
-the state of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions, which the
-enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases write
-version 0, connector 3.0 writes 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
+A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state
+lies in the state of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions,
+which the enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases
+write version 0 of this state, connector 3.0 writes version 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MARKERS = {
     -3: StartAt.COMMITTED,
     NO_OFFSET: StartAt.UNSET,
 }
-"""Special offsets of `KafkaPartitionSplit`; as a stopping offset, `NO_OFFSET` means that there is no end."""
+"""Special offsets of `KafkaPartitionSplit`. As a stopping offset, `NO_OFFSET` means that the split has no end."""
 
 
 class UnknownVersionError(Exception):
-    """A serializer has a version that is newer than those known here."""
+    """A serializer has a newer version than the known ones."""
 
     def __init__(self, serializer: str, version: int) -> None:
         super().__init__(f"version {version} of {serializer}")
@@ -64,11 +64,11 @@ class Enumerator:
 
 
 def read_reader_element(data: bytes) -> Versioned:
-    """Return the versioned split in an element of `SourceReaderState`; `SnapshotError` if there is none."""
+    """Return the versioned split in an element of `SourceReaderState`; `SnapshotError` if `data` is no such element."""
     reader = ByteReader(data)
     at = reader.position
     if reader.i32() != reader.remaining:
-        raise reader.error("not an element of a source's readers", at=at, expected=f"length {reader.remaining}")
+        raise reader.error(f"not an element of {READER_STATE}", at=at, expected=f"length {reader.remaining}")
     return _versioned(reader)
 
 
@@ -83,9 +83,9 @@ def read_split(split: Versioned) -> Position:
 
 
 def read_coordinator(coordinator: bytes) -> Versioned:
-    """Return the enumerator's state that the state of a coordinator contains, for any FLIP-27 source.
+    """Return the state of the enumerator in the state of a coordinator, for any FLIP-27 source.
 
-    Raises `SnapshotError` and `UnknownVersionError`.
+    Raises `SnapshotError` for damaged bytes, and `UnknownVersionError`.
     """
     reader = ByteReader(coordinator)
     version = reader.i32()
@@ -95,15 +95,15 @@ def read_coordinator(coordinator: bytes) -> Versioned:
 
 
 def read_enumerator(coordinator: bytes) -> Enumerator:
-    """Return the state of the Kafka enumerator that the state of a coordinator contains.
+    """Return the state of the Kafka enumerator in the state of a coordinator.
 
-    Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
+    Raises `SnapshotError` for the state of another enumerator, and `UnknownVersionError`.
     """
     return enumerator_of(read_coordinator(coordinator))
 
 
 def enumerator_of(state: Versioned) -> Enumerator:
-    """Return the enumerator that a `KafkaSourceEnumStateSerializer` wrote; raises as `read_enumerator`."""
+    """Return the state that a `KafkaSourceEnumStateSerializer` wrote; errors are those of `read_enumerator`."""
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)

@@ -2,8 +2,9 @@
 
     key  [ length of key ]  namespace  [ length of namespace ]  [ user key of a map ]
 
-The lengths are present only if neither key nor namespace have a fixed length. They are little-endian, in as few bytes
-as possible. A timer (`TimerSerializer`) has eight bytes of time in front, and never lengths.
+The lengths are present only if neither the key nor the namespace has a fixed length
+(`CompositeKeySerializationUtils.isAmbiguousKeyPossible`). They are little-endian, in as few bytes as possible. A timer
+(`TimerSerializer`) has eight bytes of time in front, and never lengths.
 """
 
 from __future__ import annotations
@@ -30,34 +31,38 @@ _MOST_KEY_BYTES_SHOWN = 64
 
 
 class CompositeKeys:
-    """Keys of a keyed backend: finds their ends with `program`, and hashes them with it or with `function`.
+    """Finds the ends of the keys of a keyed backend, and hashes the keys.
 
-    `program` belongs to the key serializer. The namespace behind a key is checked as far as its serializer is known, so
-    a wrong end is noticed. Without a program, a key ends where a namespace of fixed size begins.
+    `program` belongs to the key serializer: it finds the end of a key, and hashes the key unless `function` does. The
+    namespace behind a key is checked as far as its serializer is known, so a wrong end is noticed. Without a program, a
+    key ends where a namespace of fixed size begins.
     """
 
     def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
         self._program = program
         self._function = function
         self._names = [state.name for state in header.states]
-        self._leads = key_leads(header)
-        self._least = np.zeros(len(header.states), np.int64)
-        self._most = np.full(len(header.states), _ANY_SIZE, np.int64)
+        self._key_offsets = key_offsets(header)
+        self._min_tail = np.zeros(len(header.states), np.int64)
+        self._max_tail = np.full(len(header.states), _ANY_SIZE, np.int64)
         self._namespaces: dict[int, Program] = {}
         for state_id, state in enumerate(header.states):
             namespace = _compiled(namespace_serializer(state))
             if namespace is None:
                 continue
             if isinstance(namespace.tree, Fixed):
-                self._least[state_id] = namespace.tree.size
-                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
+                self._min_tail[state_id] = namespace.tree.size
+                self._max_tail[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
             else:
                 self._namespaces[state_id] = namespace
         self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
 
     def hash(self, records: Records) -> Codes:
-        """Return the `hashCode` of each record's key; `IntegrityError` names a record whose bytes are not a key."""
-        starts = records.starts + self._leads[records.states]
+        """Return the `hashCode` of each record's key (int32).
+
+        Raises `IntegrityError`, which names the record, for bytes that are not a key and a namespace.
+        """
+        starts = records.starts + self._key_offsets[records.states]
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
@@ -74,8 +79,8 @@ class CompositeKeys:
         return codes
 
     def check_ends(self, states: Longs) -> None:
-        """Raise `UnsupportedError` if the end of the keys in records of these states (ids) is unknown."""
-        unclear = (self._least != self._most)[states]
+        """Raise `UnsupportedError` if the end of the keys is unknown in records of `states` (ids)."""
+        unclear = (self._min_tail != self._max_tail)[states]
         if self._program is None and unclear.any():
             raise UnsupportedError(
                 "the end of the keys is unknown: neither the key nor the namespace behind it has a known size",
@@ -98,7 +103,7 @@ class CompositeKeys:
 
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
         self.check_ends(records.states)
-        ends: Longs = records.limits - self._least[records.states]
+        ends: Longs = records.limits - self._min_tail[records.states]
         wrong = ends < starts
         if wrong.any():
             raise self.mismatch(records, int(np.argmax(wrong)), "a record without a key", None)
@@ -106,10 +111,10 @@ class CompositeKeys:
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
         tails = records.limits - ends
-        wrong = (tails < self._least[records.states]) | (tails > self._most[records.states])
+        wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
             chosen = np.flatnonzero(records.states == state_id)
-            is_timer = bool(self._leads[state_id])
+            is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
             fits = self._fits(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
             wrong[chosen[~fits]] = True
@@ -126,7 +131,7 @@ class CompositeKeys:
         has_lengths: bool,
         is_map: bool,
     ) -> Flags:
-        """Whether a valid namespace of variable size follows each chosen key, with its lengths."""
+        """Whether a valid namespace of variable size follows each chosen key, with the lengths of both."""
         begins, limits = ends[chosen], records.limits[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
@@ -141,24 +146,27 @@ class CompositeKeys:
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
-    """Return the keys of a backend; `key_hash` is the name of their hash in a plan."""
+    """Return the keys of a backend; `key_hash` is the name of their hash in a plan.
+
+    Errors are those of `FunctionHash.load` and `named_hash`.
+    """
     if names_function(key_hash):
         return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
     return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
 
 
 def check_key_ends(header: KeyedHeader) -> None:
-    """Raise `UnsupportedError` if the keys of a backend cannot be delimited in its records, whatever their hash."""
+    """Raise `UnsupportedError` if the ends of the keys of a backend are unknown, so that no function can hash them."""
     CompositeKeys(header, _compiled(header.key_serializer)).check_ends(np.arange(len(header.states)))
 
 
-def key_leads(header: KeyedHeader) -> Longs:
-    """Return the number of bytes in front of a key, by state id."""
-    return np.array([_lead(state) for state in header.states], np.int64)
+def key_offsets(header: KeyedHeader) -> Longs:
+    """Return the offset of the key in a composite key without its key group, by state id: 8 for timers, 0 otherwise."""
+    return np.array([_key_offset(state) for state in header.states], np.int64)
 
 
 def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
-    """Return the ends of the encoded `lengths` that are expected at `at`, and whether they are there."""
+    """Return the ends of the `lengths` that should be encoded at `at`, and whether each is there."""
     at, rest = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
     unfinished = fits.copy()
@@ -171,7 +179,7 @@ def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tup
     return at, fits
 
 
-def _lead(state: StateMetaInfo) -> int:
+def _key_offset(state: StateMetaInfo) -> int:
     return TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
 
 

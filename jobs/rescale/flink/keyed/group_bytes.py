@@ -1,4 +1,4 @@
-"""Buffer over the bytes of a key group, for readers that cannot know how many bytes an entry has."""
+"""Buffer over the bytes of a key group, for readers of entries without a length."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class EndsTooEarly(SnapshotError):  # noqa: N818
-    """A key group ends inside an entry. Other processes receive it as a plain `SnapshotError`."""
+    """A key group ends inside an entry. When pickled, this error becomes a plain `SnapshotError`."""
 
 
 class GroupBytes:
     """Bytes of a key group, which arrive in chunks.
 
-    `bytes` is the read-only buffer, whose bytes before `at` are consumed. `what` names the kind of state in errors.
+    `bytes` is the read-only buffer; its bytes before `at` are consumed. `what` names the kind of state in errors.
     """
 
     def __init__(self, what: str, key_group: int, chunks: Iterable[bytes | memoryview]) -> None:
@@ -26,13 +26,14 @@ class GroupBytes:
         self.bytes = np.frombuffer(b"", np.uint8)
         self.at = 0
         self._what = what
-        self._behind = 0
+        self._dropped = 0
         self._chunks = iter(chunks)
 
     def fill(self) -> bool:
-        """Append chunks until the buffer has at least doubled; return whether there were any.
+        """Append chunks until the unconsumed bytes have at least doubled; return whether there were any chunks.
 
-        Doubling bounds how often readers restart on the same bytes. Raises `UnsupportedError` beyond `LARGEST_RECORD`.
+        A reader restarts at an incomplete entry after each call, and doubling bounds how often it does. Raises
+        `UnsupportedError` for an entry of more than `LARGEST_RECORD` bytes.
         """
         available = len(self.bytes) - self.at
         if available > LARGEST_RECORD:
@@ -50,12 +51,12 @@ class GroupBytes:
             if more and more >= available:
                 break
         self.bytes = np.frombuffer(b"".join(parts), np.uint8)
-        self._behind += self.at
+        self._dropped += self.at
         self.at = 0
         return more > 0
 
     def take(self, size: int) -> bytes:
-        """Consume and return the next `size` bytes."""
+        """Consume and return the next `size` bytes; `EndsTooEarly` if there are fewer."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
                 raise self.ends_too_early()
@@ -67,11 +68,10 @@ class GroupBytes:
         yield self.bytes[self.at :].data
         yield from self._chunks
 
-    def short(self) -> int:
-        """Consume and return a `u16`."""
+    def u16(self) -> int:
         return int.from_bytes(self.take(2), "big")
 
-    def number(self) -> int:
+    def count(self) -> int:
         """Consume and return an `i32` count; `SnapshotError` if it is negative."""
         number = int.from_bytes(self.take(4), "big", signed=True)
         if number < 0:
@@ -86,7 +86,7 @@ class GroupBytes:
     @property
     def offset(self) -> int:
         """Offset of the next byte in the key group."""
-        return self._behind + self.at
+        return self._dropped + self.at
 
     def error(self, what: str) -> SnapshotError:
         return SnapshotError(self._sentence(what), offset=self.offset)
@@ -95,4 +95,4 @@ class GroupBytes:
         return EndsTooEarly(self._sentence(what), offset=self.offset)
 
     def _sentence(self, what: str) -> str:
-        return f"a key group of {self._what} {what}: key group {self.key_group}"
+        return f"key group {self.key_group} of {self._what} {what}"

@@ -1,7 +1,7 @@
 """Header of a keyed stream (`KeyedBackendSerializationProxy`): key serializer and states.
 
-The id of a state is its index in the list. Subtasks may register their states in different orders, and not all of them,
-so their ids differ; merging headers maps old ids to new ones.
+The id of a state is its index in the list. Subtasks may register their states in different orders, or only some of
+them, so the same state can have different ids. Merging headers maps these old ids to new ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rescale.flink.advice import CANONICAL, OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
-from rescale.flink.serializers.subclasses import all_put_together
+from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
 from rescale.flink.state_starts import NUMBER_SIZE, state_starts
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -23,6 +23,9 @@ VERSION = 6
 
 LEFT_OUT = -1
 """New id of a state that a merged header does not list."""
+
+MOST_UNKNOWN_STATES = 64
+"""Most states of a stream whose header cannot be read because a serializer is unknown."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class MergedHeader(NamedTuple):
 
 
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
-    """Return the header in `data`, which must not contain more; `path` names the stream in errors.
+    """Return the header in `data`, which must end behind the header; `path` names the stream in errors.
 
     Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a serializer's class is unknown and the
     states cannot be delimited without it (`state_starts`).
@@ -80,7 +83,7 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
 
 
 def understood(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
-    """Return the header; `UnsupportedError` if it is None, for callers that need the names of the states."""
+    """Return the header; `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
     if header is None:
         raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)
     return header
@@ -106,14 +109,14 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
 
 
 def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str] = ()) -> MergedHeader:
-    """Return a header with the states of all headers in first-seen order, except the names in `left_out`.
+    """Return a header with the states of all headers in first-seen order, except states with a name in `left_out`.
 
     Raises `SnapshotError` if headers differ in compression or key serializer, or describe a state in incompatible ways.
     """
     if len({header.compressed for header in headers}) > 1:
         raise SnapshotError("some keyed streams of an operator are compressed and others are not")
     keys = [header.key_serializer for header in headers]
-    key = all_put_together(keys)
+    key = merge_all_snapshots(keys)
     if key is None:
         raise SnapshotError(
             "subtasks of the same operator have different key serializers",
@@ -139,7 +142,7 @@ def _merged_state(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
     info = covering(infos)
     if info is None:
         raise SnapshotError(
-            "subtasks of the same operator registered a state in different ways",
+            "subtasks of the same operator registered the same state in different ways",
             state=name,
             advice="restore the job with the same types in all subtasks, and take another savepoint",
         )

@@ -1,7 +1,7 @@
 """Extents of the key groups in a stream.
 
-A handle has an offset for each key group. A group ends at the next larger offset, or at the end of the stream. The
-offset of a group without state depends on the framing.
+A handle has an offset for each key group. A key group ends at the next larger offset, or at the end of the stream. The
+framing determines which offset stands for a key group without state.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from rescale.text.errors import SnapshotError
 
 
 class Framing(Enum):
-    """Framing of the bytes of a key group, which also determines the offset of an absent group."""
+    """Format of the bytes of a key group; it also determines the offset of an absent key group."""
 
     CANONICAL = "canonical"
-    """`FullSnapshotAsyncWriter`: offsets ascend; 0 is an empty group, which has no bytes."""
+    """`FullSnapshotAsyncWriter`: offsets ascend; offset 0 means that the key group is empty and has no bytes."""
 
     HEAP = "heap"
-    """`HeapSnapshotStrategy`: offsets ascend; each group has a block, even an empty group."""
+    """`HeapSnapshotStrategy`: offsets ascend; each key group has a block, even if it is empty."""
 
     RAW = "raw"
-    """`KeyedStateCheckpointOutputStream`: offsets have the user's order; -1 is an absent group, 0 is valid."""
+    """`KeyedStateCheckpointOutputStream`: user code chooses the order; -1 means an absent key group, 0 is valid."""
 
 
 def may_be_canonical(key_group: int, head: bytes) -> bool:
     """Whether a key group may be canonical although it begins with its own number, as a heap block does.
 
-    `head` has its first eight bytes. A heap block begins with its number, a state's id and a count of entries. In a
-    canonical group, the same bytes are the id of state 0 and the length of its first key: 64 KiB or more, or any length
-    in key group 0. Behind these six bytes, the key begins with the key group.
+    `head` has the first eight bytes. A heap block begins with the number of its key group in four bytes. A canonical
+    key group begins with a state id in two bytes and the length of a key in four. So both begin alike if the state id
+    is 0 and the upper half of the length equals the number of the key group. But in a canonical key group, the key
+    follows, which begins with the number of the key group in one or two bytes.
     """
     in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
     return key_group in (in_one_byte, in_two_bytes)
@@ -41,12 +42,12 @@ def may_be_canonical(key_group: int, head: bytes) -> bool:
 def group_extents(
     first_key_group: int, offsets: Sequence[int], size: int, framing: Framing
 ) -> tuple[tuple[int, int] | None, ...]:
-    """Return (start, length) of each key group in a stream of `size` bytes, None for an absent group.
+    """Return (start, length) in bytes of each key group in a stream of `size` bytes, None for an absent key group.
 
     Raises `SnapshotError` for an offset outside the stream, and for offsets in a wrong order.
     """
     absent = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
-    # Only user code can list a key group without bytes.
+    # Only in raw state can a key group with an offset have no bytes.
     least, most = (0, size) if framing is Framing.RAW else (1, size - 1)
     present = [offset for offset in offsets if offset != absent]
     for key_group, offset in enumerate(offsets, first_key_group):
@@ -66,5 +67,5 @@ def group_extents(
 
 
 def _descent(offsets: Sequence[int]) -> str:
-    """Return the first pair of neighbours that does not ascend."""
+    """Return the first two consecutive offsets that do not ascend."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

@@ -14,10 +14,10 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
         return serializer_of(state, SerializerKey.NAMESPACE)
     element = serializer_of(state, SerializerKey.VALUE)
     if element.values(UNKNOWN):
-        return element  # hides the namespace serializer, which is as unknown
+        return element  # the namespace serializer in it is unknown, too
     if element.class_name != TIMER.snapshot:
         raise UnsupportedError(
-            "the place of the key in elements of a priority queue is known for timers only",
+            "cannot find the keys in the elements of a priority queue that is no queue of timers",
             state=state.name,
             expected=TIMER.snapshot,
             found=element.class_name,
@@ -33,8 +33,8 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     return element.nested[1]
 
 
-def is_of_timers(state: StateMetaInfo) -> bool:
-    """Whether the state is a queue of timers, whose serializer contains the serializers of keys and namespaces."""
+def is_timer_queue(state: StateMetaInfo) -> bool:
+    """Whether the state is a queue of timers whose serializer contains the serializers of keys and namespaces."""
     element = state.serializer(SerializerKey.VALUE)
     is_timer = element is not None and element.class_name == TIMER.snapshot and len(element.nested) == 2
     return state.kind is StateKind.PRIORITY_QUEUE and is_timer

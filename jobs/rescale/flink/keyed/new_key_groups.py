@@ -1,8 +1,8 @@
-"""New key group of a record, and the proof that its key is read and hashed correctly.
+"""New key group of a record, and the check that its key is read and hashed correctly.
 
-*Regroup*: the new maximum divides the old one. Then the new key group is the old one modulo the new maximum, and no
-hash is needed. *Rehash*: the new key group follows from the key's Java hash. If the hash is known, it also proves
-itself: the old key group that it gives must be the one that contains the record.
+*Regroup*: the new max parallelism divides the old one. Then the new key group is the old one modulo the new max
+parallelism, and no hash is needed. *Rehash*: the new key group follows from the key's Java hash. Wherever a hash is
+given, it is checked: the old key group that it gives must be the one that contains the record.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rescale.text.advice import Advice, mention
 
 
 class NewKeyGroups:
-    """Maps records from `old_max` to `new_max` key groups.
+    """Maps records from `old_max` to `new_max` key groups (max parallelisms).
 
-    `keys` is None if no hash is known; then a rehash raises `ValueError`.
+    Without a hash, `keys` is None; then `new_max` must divide `old_max`, otherwise `ValueError`.
     """
 
     def __init__(self, keys: CompositeKeys | None, old_max: int, new_max: int) -> None:
@@ -30,7 +30,7 @@ class NewKeyGroups:
         self._new_max = new_max
 
     def of(self, records: Records) -> tuple[Longs, Codes | None]:
-        """Return the new key group of each record, and the hashes of the keys (None if unknown).
+        """Return the new key group of each record (int64), and the hashes of the keys (int32; None without a hash).
 
         Raises `IntegrityError`, which names the record, if the hash of a key does not give its old key group.
         """

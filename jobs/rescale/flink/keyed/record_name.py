@@ -1,6 +1,7 @@
 """Readable name of a record: key, namespace, user key and time, decoded from the bytes of its composite key.
 
-The layout is that of `composite_key`, here for a single record. If a serializer is unknown, the name is the bytes.
+The layout is that of `composite_key`, here for a single record. If a serializer is unknown, the name is the bytes in
+hexadecimal.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _SIGN_BIT = 1 << 63
 def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
     """Return the parts of a composite key as text: `key`, and `time`, `namespace`, `user_key` if it has them.
 
-    `key` is the composite key without its key group. Without a header, or if it cannot be decoded, the only part is
-    `key_bytes`.
+    The argument `key` is the composite key without its key group. Without a header, or if the composite key cannot be
+    decoded, the only part is `key_bytes`.
     """
     info = next((info for info in header.states if info.name == state), None) if header is not None else None
     if header is None or info is None:

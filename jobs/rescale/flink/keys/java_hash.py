@@ -1,7 +1,7 @@
 """Ends of keys in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
 
-A record lies in the key group of its key, so callers can check the hash. Nothing here trusts the bytes: a key that is
-damaged, or is not of its type, gets an error code in `wrong`, and has no effect on other keys.
+A record lies in the key group of its key, so callers can check the hash. The loops do not trust the bytes: a key that
+is damaged, or not of the expected type, gets an error code in `wrong`, and has no effect on other keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WRONG = (
     "the data ends inside the key",
     "an impossible length",
     "an impossible flag",
-    "a mask of null fields with bits behind its end",
+    "a mask of null fields with a bit behind the last field",
     "an impossible character",
     "an object of a subclass of its POJO, which cannot be delimited",
 )
@@ -31,9 +31,10 @@ SUBCLASS = 7
 
 @dataclass(frozen=True)
 class WalkedKeys:
-    """Results for each key: `ends` (int64) has its end, or the place of an error; `wrong` (uint8) an index of `WRONG`.
+    """Results for n keys, as arrays of shape (n,).
 
-    `codes` (int32) are the `hashCode`s, 0 for wrong keys; None if the program is not hashable.
+    `ends` (int64) has the end of each key, or the place of its error, and `wrong` (uint8) an index of `WRONG`. `codes`
+    (int32) has the `hashCode` of each key, 0 for a wrong key; it is None if the program is not hashable.
     """
 
     ends: Longs
@@ -51,9 +52,10 @@ class WalkedKeys:
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
     """Run `program` over the keys that begin at `starts` (behind their key groups); no key is read beyond its limit.
 
-    The bytes between a key's end and its limit, such as the namespace of a composite key, are left to the caller.
+    `starts` and `limits` are offsets in `data`, of shape (n,); `ValueError` if their lengths differ. The bytes between
+    the end of a key and its limit, such as the namespace in a composite key, are not read.
     """
-    from rescale.flink.keys import machine  # loads numba: it takes most of a second, and few processes need it
+    from rescale.flink.keys import machine  # loads numba, which takes most of a second
     from rescale.flink.keys.lowering import lower
 
     if starts.shape != limits.shape:
@@ -62,34 +64,37 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
-    seen = np.ascontiguousarray(data, np.uint8).view()
-    seen.flags.writeable = False  # numba compiles a second version for writeable arrays
-    with np.errstate(over="ignore"):  # matters where the machine is not compiled
-        machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
+    read_only = np.ascontiguousarray(data, np.uint8).view()
+    read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
+    with np.errstate(over="ignore"):  # NumPy warns where the machine is not compiled
+        machine.walk(code, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
 def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
-    """Return the ends of up to `most` values that lie end to end from `start` on, and the error if there are fewer."""
+    """Return the ends of up to `most` values that lie end to end from `start` on (int64), and None.
+
+    If a value cannot be read, return the ends of the values before it, and the description of the error.
+    """
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
 
     code, depth = lower(program.tree)
-    seen = np.ascontiguousarray(data, np.uint8).view()
-    seen.flags.writeable = False
+    read_only = np.ascontiguousarray(data, np.uint8).view()
+    read_only.flags.writeable = False
     places = np.empty(most, np.int64)
     with np.errstate(over="ignore"):
-        count, wrong = machine.walk_row(code, depth, seen, start, places)
+        count, wrong = machine.walk_row(code, depth, read_only, start, places)
     return places[:count], WRONG[wrong] or None
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
-    """Return the key group of each `hashCode`, as `key_groups.key_group_of_hash` does for a single one."""
-    from rescale.flink.keys.murmur import scramble  # numba, as above
+    """Return the key group of each `hashCode` (int32), as `key_groups.key_group_of_hash` does for a single one."""
+    from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
     groups = np.empty(len(codes), np.int32)
-    with np.errstate(over="ignore"):  # as above
-        scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
+    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+        fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 
 

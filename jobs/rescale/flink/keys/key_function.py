@@ -1,7 +1,7 @@
 """Hash of keys by the user's own function: `module:function` maps the bytes of a key to its `hashCode`.
 
-The module is installed where the keys are moved, and imported there. Its results are checked like any other hash: they
-must give the key groups that contain the keys.
+Users install the module where the state is moved, such as on Spark workers. The results of the function are checked
+like any other hash: they must give the key groups that contain the keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KeyFunction = Callable[[bytes], int]
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SMALLEST, _LARGEST = -(1 << 31), (1 << 32) - 1
-"""Range of numbers of 32 bits, signed as in Java or unsigned."""
+"""Range of accepted results: numbers of 32 bits, signed (as in Java) or unsigned."""
 
 
 def names_function(name: str) -> bool:
@@ -29,10 +29,10 @@ def names_function(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def function_hash(name: str) -> KeyFunction:
+def import_function(name: str) -> KeyFunction:
     """Import the function `module:function`, which maps a serialized key (without its key group) to 32 bits.
 
-    Raises `RequestError` if it cannot be imported, or is not callable.
+    Raises `RequestError` if the name has another form, the import fails, or the object is not callable.
     """
     if not names_function(name):
         raise RequestError(f"{name!r} does not name a function", expected="module:function")
@@ -60,10 +60,10 @@ class FunctionHash:
 
     @classmethod
     def load(cls, name: str) -> FunctionHash:
-        return cls(name, function_hash(name))
+        return cls(name, import_function(name))
 
     def codes(self, data: Bytes, starts: Longs, ends: Longs) -> Codes:
-        """Return the hash of each key `data[starts[i]:ends[i]]`.
+        """Return the hash of each key `data[starts[i]:ends[i]]` (int32).
 
         Raises `RequestError` if the function fails or does not return a number of 32 bits.
         """

@@ -1,8 +1,8 @@
 """Hash of an operator's keys: defined by classes of Flink or the JDK, or a formula that is found by testing keys.
 
-Every key lies in the key group of its hash, so each key tests a formula: a wrong formula fits a key with a chance of 1
-in `max_parallelism`. A formula that was found is *tested, not known*. The tested keys may lack rare cases, such as the
-hash of a null, so every record is tested again when it is moved.
+Every key lies in the key group of its hash, so each key tests a formula: a wrong formula fits a key with a probability
+of 1 / `max_parallelism`. A formula that fits is *tested, not known*. The tested keys may lack rare cases, such as a
+null field, so every record is tested again when it is moved.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 
 LEAST_MAX_PARALLELISM = 64
 HIGHEST_CHANCE = 1e-9
-"""Highest accepted chance that a wrong formula fits all tested keys."""
+"""Highest accepted probability that a wrong formula fits all tested keys."""
 
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
@@ -45,7 +45,10 @@ _OWN_FUNCTION = Advice("give a function of your own, ", mention("key-hash", "mod
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash of keys, which `named_hash` finds by its `name`; `known` if classes define it, not for a formula."""
+    """A hash of keys: `known` if classes of Flink or the JDK define it, and not known for a formula.
+
+    `named_hash` returns the hash for its `name`.
+    """
 
     name: str
     known: bool
@@ -62,9 +65,9 @@ def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
 
 
 def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
-    """Yield the hashes to try for keys of a user's class, the likely ones first; at most `MOST_FORMULAS`.
+    """Yield at most `MOST_FORMULAS` hashes to try for keys of a user's class, the likely ones first.
 
-    Raises `UnsupportedError` if the keys cannot be delimited.
+    Raises `UnsupportedError` if the end of the keys is unknown.
     """
     program = compile_key_program(snapshot)
     classes = classes_with_hash_code(program.tree)
@@ -76,8 +79,8 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
 def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     """Return the hash with this name for the keys of a serializer.
 
-    Raises `RequestError` if the name does not fit these keys, and `UnsupportedError` if they cannot be delimited or
-    contain a value without a known hash.
+    Raises `RequestError` if the name does not fit these keys, and `UnsupportedError` if the end of the keys is unknown,
+    or if they contain a value whose hash is unknown.
     """
     program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
@@ -102,9 +105,10 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
 def choose_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> KeyHash:
-    """Return the only hash that gives all keys their `groups` of `max_parallelism`; a known hash is not tested here.
+    """Return the known hash of the keys, without a test, or else the only hash that gives all keys their key groups.
 
-    The keys begin at `starts`, as for `walk_keys`. Raises `UnsupportedError`, with alternatives, if no hash or several
+    `data`, `starts` and `limits` are as for `walk_keys`. `groups` (int64) has the key group of each key, and
+    `max_parallelism` is their number. Raises `UnsupportedError`, with alternatives, if no hash fits, if several
     different hashes fit, or if there are too few keys to be certain; `SnapshotError` if a key is damaged.
     """
     known = known_hash(snapshot)
@@ -131,7 +135,10 @@ def choose_hash(
 
 
 def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs) -> int:
-    """Return the number of distinct keys that begin at `starts`; raises `UnsupportedError` and `SnapshotError`."""
+    """Return the number of distinct keys; `data`, `starts` and `limits` are as for `walk_keys`.
+
+    Raises `UnsupportedError` if the end of the keys is unknown, and `SnapshotError` if a key is damaged.
+    """
     in_one_group = np.zeros(len(starts), np.int64)
     return len(_distinct(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
 
@@ -139,13 +146,13 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
 def refuse_no_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Raise the error of `choose_hash` if no additional keys could prevent it; there may be no keys yet."""
+    """Raise the error of `choose_hash` if more keys would not prevent it. The arguments may hold few keys, or none."""
     if known_hash(snapshot) is None:
         _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
 
 
 class _Tried(NamedTuple):
-    """Numbers of formulas and of distinct keys of a type that were tested, and the formulas that fit all keys."""
+    """Result of testing keys: numbers of formulas and of distinct keys, and the codes of each formula that fits."""
 
     type_name: str
     formulas: int
@@ -154,7 +161,7 @@ class _Tried(NamedTuple):
 
 
 def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _Tried:
-    """Test formulas on a sample, and return the result with at least one that fits; raises as `refuse_no_hash`."""
+    """Test formulas on a sample; at least one fits. Errors are those of `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
@@ -184,7 +191,7 @@ def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) ->
 
 @dataclass(frozen=True)
 class _Keys:
-    """Keys, and the key groups that contain them."""
+    """Keys in a buffer, and the key groups that contain them."""
 
     data: Bytes
     starts: Longs
@@ -225,9 +232,9 @@ def _distinct(program: Program, sample: _Keys) -> _Keys:
 
 
 def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
-    """Return the candidates that fit all keys, with the codes.
+    """Return the candidates that fit all keys, each with the codes of the keys.
 
-    The batches grow, because most candidates already fail at the first few keys.
+    Batches of keys start small and grow, because most candidates already fail at the first few keys.
     """
     standing: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
     first, size = 0, _FIRST_BATCH
@@ -265,7 +272,7 @@ def _suits(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:
 
 def _expected(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
     if program.hashable:
-        return f"{KNOWN}: their hash is known"
+        return f"{KNOWN}: the hash of these keys is known"
     if not classes:
         return CASE_CLASS if _has_case_class(program) else "module:function"
     example = "".join(f"({','.join(own.fields)})" for own in classes)

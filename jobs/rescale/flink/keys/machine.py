@@ -1,11 +1,11 @@
 """Compiled machine that runs programs over many keys; import this module late (see `compiled`).
 
 An instruction is three numbers: the operation and its operands `a` and `b`. The machine has a register for the last
-value: its hash, and whether it is null. It also has a stack of frames. A frame has an accumulator for a hash, and the
-remaining rounds of a loop or the position of a row's mask.
+value: its hash, and whether it is null. It also has a stack of frames. A frame has an accumulator for a hash, and
+either the remaining rounds of a loop or the position of a row's mask.
 
-Hashes are computed in 64 bits that wrap. Their lower 32 bits are Java's `int`, because in sums, products and exclusive
-ors, lower bits never depend on higher ones.
+Hashes are computed in 64 bits with overflow. Their lower 32 bits are Java's `int`, because in sums, products and
+exclusive ors, lower bits never depend on higher bits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ARRAY, BINARY_ROW = 1, 2
 FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = range(8)
 
 _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
-"""`PojoSerializer`."""
+"""Flags of `PojoSerializer`."""
 
 _LEFT = 1
 """Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
@@ -47,7 +47,7 @@ _BINARY_ROW_SEED = 42
 
 @compiled
 def _signed(data: Bytes, at: int, size: int) -> Long:
-    """Return a big-endian number in two's complement, of up to eight bytes."""
+    """Return the big-endian number in two's complement in `size` bytes, at most eight."""
     value = np.int64(0)
     for i in range(at, at + size):
         value = value << 8 | np.int64(data[i])
@@ -56,37 +56,37 @@ def _signed(data: Bytes, at: int, size: int) -> Long:
 
 
 @compiled
-def _of_long(value: Long) -> Long:
+def _long_hash(value: Long) -> Long:
     return value ^ (value >> 32)
 
 
 @compiled
-def _of_date(data: Bytes, at: int) -> Long:
+def _date_hash(data: Bytes, at: int) -> Long:
     year, month, day = _signed(data, at, 4), _signed(data, at + 4, 1), _signed(data, at + 5, 1)
     return (year & ~0x7FF) ^ ((year << 11) + (month << 6) + day)
 
 
 @compiled
-def _of_time(data: Bytes, at: int) -> Long:
+def _time_hash(data: Bytes, at: int) -> Long:
     hour, minute, second = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
-    return _of_long(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _signed(data, at + 3, 4))
+    return _long_hash(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _signed(data, at + 3, 4))
 
 
 @compiled
 def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
-    """Return (hash of the value, whether it is null)."""
+    """Return (hash of a value of `size` bytes, whether it is null); `rule` is a `FixedHash`."""
     if rule in (UNKNOWN, ZERO, IDENTITY):
         return np.int64(0), False
     if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
         if rule == LOCAL_TIME:
-            return (np.int64(0), True) if data[at] == 0x80 else (_of_time(data, at), False)
+            return (np.int64(0), True) if data[at] == 0x80 else (_time_hash(data, at), False)
         if _signed(data, at, 4) == _SMALLEST_INT:
             return np.int64(0), True
-        date = _of_date(data, at)
-        return date ^ _of_time(data, at + 6) if rule == LOCAL_DATE_TIME else date, False
+        date = _date_hash(data, at)
+        return date ^ _time_hash(data, at + 6) if rule == LOCAL_DATE_TIME else date, False
     value = _signed(data, at, min(size, 8))
     if rule == LONG:
-        return _of_long(value), False
+        return _long_hash(value), False
     if rule == CHARACTER:
         return value & 0xFFFF, False
     if rule == BOOLEAN:
@@ -96,21 +96,21 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     if rule == DOUBLE:
         if value & 0x7FFFFFFFFFFFFFFF > 0x7FF0000000000000:
             return np.int64(0x7FF80000), False
-        return _of_long(value), False
+        return _long_hash(value), False
     if rule == SCALA_LONG:
-        return value if value == value << 32 >> 32 else _of_long(value), False
+        return value if value == value << 32 >> 32 else _long_hash(value), False
     if rule == LONG_VALUE:
-        return 43 + _of_long(value), False
+        return 43 + _long_hash(value), False
     if rule in (DATE, INSTANT):
         if value == _SMALLEST_LONG:
             return np.int64(0), True
-        return _of_long(value) + (51 * _signed(data, at + 8, 4) if rule == INSTANT else 0), False
+        return _long_hash(value) + (51 * _signed(data, at + 8, 4) if rule == INSTANT else 0), False
     return value, False
 
 
 @compiled
 def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
-    """Read a number with seven bits in each byte, lowest first; return (value, its end, error code)."""
+    """Read a number with seven bits in each byte, the lowest bits first; return (value, its end, error code)."""
     value = np.int64(0)
     for shift in range(0, 35, 7):
         if at >= limit:
@@ -152,10 +152,11 @@ def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, 
 
 
 @compiled
-def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
-    """Return the hash of a number in two's complement of `size` bytes.
+def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
+    """Return `BigInteger.hashCode` of a number in two's complement of `size` bytes.
 
-    Java folds the words of the magnitude from the highest on. This loop begins with the lowest, with powers of 31.
+    Java folds the words of the magnitude from the highest to the lowest. This loop goes from the lowest to the highest,
+    and multiplies each word by a power of 31.
     """
     negative = data[at] >= 0x80
     code, power, carry = np.int64(0), np.int64(1), np.int64(1)
@@ -186,7 +187,7 @@ def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, 
     if size == -4:
         return code, True, at, FINE
     if size > 0:
-        code = _of_big_integer(data, at, size)
+        code = _big_integer_hash(data, at, size)
         at += size
     elif size > -3:
         code = np.int64(1 if size == -2 else 10)
@@ -225,18 +226,18 @@ def walk(
     codes: Codes,
     wrong: Bytes,
 ) -> None:
-    """Run `code` (n × 3) from each of `starts`, never beyond its limit; fill the last three arrays.
+    """Run `code` (n × 3) over the key at each of `starts`, never beyond its limit; fill the last three arrays.
 
-    For a wrong key, `ends` has the position of the error.
+    For a wrong key, `wrong` gets the error code, and `ends` the position of the error.
     """
     frames = np.zeros((depth + 1, 2), np.int64)
     for i in range(len(starts)):
         at, limit = starts[i], limits[i]
         reason = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
-        value, null, top, next_one = np.int64(0), False, -1, 0
+        value, null, top, next_op = np.int64(0), False, -1, 0
         while reason == FINE:
-            op, a, b = code[next_one, 0], code[next_one, 1], code[next_one, 2]
-            next_one += 1
+            op, a, b = code[next_op, 0], code[next_op, 1], code[next_op, 2]
+            next_op += 1
             if op == STOP:
                 break
             if op == FIXED:
@@ -279,7 +280,7 @@ def walk(
             elif op == FIELD:
                 if data[frames[top, 1] + (a >> 3)] & (0x80 >> (a & 7)):
                     frames[top, 0] *= 31
-                    next_one = b
+                    next_op = b
             elif op == END_ROW:
                 value, null = frames[top, 0], False
                 if a:
@@ -295,13 +296,13 @@ def walk(
                     top += 1
                     frames[top, 0], frames[top, 1] = 1, count
                     if count == 0:
-                        next_one = a
+                        next_op = a
             elif op == AGAIN:
                 frames[top, 1] -= 1
                 if frames[top, 1]:
-                    next_one = a
+                    next_op = a
             elif op == JUMP:
-                next_one = a
+                next_op = a
             elif op == DEEP:
                 if not null:
                     value += 31
@@ -317,13 +318,13 @@ def walk(
             elif op == FLAGS:
                 if data[at] == _NULL_FLAG:
                     value, null = np.int64(0), True
-                    next_one = a
+                    next_op = a
                 elif data[at] != _PLAIN_FLAG:
                     reason = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
                 at += 1
             elif op == UNION:
                 if data[at] == b:
-                    next_one = a
+                    next_op = a
                     at += 1
                 elif data[at] == _LEFT:
                     at += 1
@@ -338,7 +339,7 @@ def walk(
             else:
                 value, null = np.int64(0), True
                 at += 1 + a
-                next_one = b
+                next_op = b
         ends[i], wrong[i] = at, reason
         codes[i] = np.int32(value) if reason == FINE else 0
 
@@ -347,7 +348,7 @@ def walk(
 def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
     """Run `code` over values that lie end to end from `start` on; fill `places` with their ends.
 
-    Stops at the first wrong value. Returns (number of values before it, error code).
+    The loop stops at the first wrong value. Returns (number of values before that, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
     codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)

@@ -1,7 +1,7 @@
 """Compiled loops for murmur3 (x86, 32 bits) and the key groups of many hash codes; import this module late.
 
-`key_groups.murmur` is the slow twin. Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils` the bytes of
-a `BinaryRowData`, and Scala's `MurmurHash3.productHash` mixes the hash codes of a case class.
+`key_groups.murmur` is the slow twin. Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils` mixes the bytes
+of a `BinaryRowData`, and Scala's `MurmurHash3.productHash` the hash codes of the fields of a case class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def finished(state: Long, size: Long) -> Long:
 
 
 @compiled
-def scramble(codes: Codes, max_parallelism: int, groups: Codes) -> None:
+def fill_key_groups(codes: Codes, max_parallelism: int, groups: Codes) -> None:
     """Fill `groups` with `KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each code."""
     for i in range(len(codes)):
         code = finished(mixed(np.int64(0), np.int64(codes[i]) & WORD), 4)

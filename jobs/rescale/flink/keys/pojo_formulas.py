@@ -1,12 +1,12 @@
-"""Formulas for the `hashCode` of a POJO, as people and their tools write it; a snapshot does not contain it.
+"""Formulas for the `hashCode` of POJOs, as people and tools write it; a snapshot does not contain the method.
 
-Nearly every `hashCode` is a *fold*: it begins with a start value, and for each field it multiplies and adds the field's
-hash. So a formula is the name of a fold and, for each class in the key, the fields that it uses, in order:
+Nearly every `hashCode` is a *fold*: it begins with a start value, and for each field it multiplies by a factor and adds
+the hash of the field. So a formula is the name of a fold and, for each class in the key, the fields used, in order:
 
     objects-hash(town,number)           31 * (31 * 1 + town.hashCode()) + number.hashCode()
-    lombok(id,boolean open)             `open` is a primitive boolean, for which Lombok has numbers of its own
-    17x31(address,id)(street,town)      start 17, times 31; the second list is for the class of `address`
-    case-class                          no POJO in the key, but case classes, with the hash of Scala's compiler
+    lombok(id,boolean open)             `open` is a primitive boolean, which Lombok hashes in its own way
+    17x31(address,id)(street,town)      start value 17, factor 31; the second list is for the class of `address`
+    case-class                          keys without POJOs, but with case classes that have the hash of Scala's compiler
 
 A fold is linear in the hashes of the fields, with weights modulo 2^32.
 """
@@ -31,11 +31,11 @@ from rescale.flink.serializers.type_tree import (
 )
 
 KNOWN = "java"
-"""Name of every hash that classes of Java or Flink define; it is not a formula."""
+"""Name in plans of a hash that classes of the JDK or of Flink define; it is not a formula."""
 
 CASE_CLASS = "case-class"
 MOST_FORMULAS = 8_000
-"""Most formulas to try, which takes a second: enough for all orders of six fields."""
+"""Most formulas to try: enough for all orders of six fields. Trying them takes a second."""
 
 _BOOLEAN = "boolean "
 _WORDS = 1 << 32
@@ -45,7 +45,7 @@ _WORDS = 1 << 32
 class Fold:
     """Start value and multiplier of a `hashCode`; `null` is the hash of a null field.
 
-    `booleans` are the hashes of a primitive boolean: if true, and if false. If None, it hashes as a boxed one.
+    `booleans` has the hashes of a primitive `true` and a primitive `false`; None if both hash as `Boolean` objects.
     """
 
     start: int
@@ -72,7 +72,7 @@ _FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")
 
 
 def fold_of(name: str) -> Fold | None:
-    """Return the fold with this name, which can also be any two numbers `STARTxFACTOR`; None for other names."""
+    """Return the fold with this name: one of `FOLDS`, or `STARTxFACTOR` with any two numbers; None for other names."""
     numbers = _NUMBERS.fullmatch(name)
     if name in FOLDS or numbers is None:
         return FOLDS.get(name)
@@ -81,7 +81,7 @@ def fold_of(name: str) -> Fold | None:
 
 @dataclass(frozen=True)
 class ClassWithHashCode:
-    """A class with a `hashCode` of the user's own, and the fields that it can use; `booleans` are some of them."""
+    """A user's class that defines `hashCode`, and its hashable fields; `booleans` are the fields of type boolean."""
 
     name: str
     fields: tuple[str, ...]
@@ -110,7 +110,7 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula | None:
-    """Return the formula that the text names, None if it names none."""
+    """Return the formula that the text describes, None if it is malformed."""
     match = _FORMULA.fullmatch(text)
     if match is None or fold_of(match[1]) is None:
         return Formula(text, ()) if text == CASE_CLASS else None
@@ -119,8 +119,8 @@ def parse_formula(text: str) -> Formula | None:
 
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
-    """Return the POJOs in a key, outer ones first."""
-    known = changed(tree, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    """Return the POJOs in a key, outer POJOs first."""
+    known = changed(tree, _hashed(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
     classes = {}
     for part in parts(known):
         if isinstance(part, Flagged):
@@ -131,17 +131,22 @@ def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
 
 
 def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> TypeTree:
-    """Return the tree whose POJOs, which are `classes`, hash by the formula, and case classes by their default."""
+    """Return the tree with hashes: of its POJOs (`classes`) by the formula, of case classes by Scala's default.
+
+    `formula.fields` must have a list for each of `classes`, otherwise `ValueError`.
+    """
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
-    return changed(tree, _told(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
+    return changed(tree, _hashed(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
 
 
-def _told(tell: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+    """Return the change for a node that makes it hashable: a POJO by `hash_pojo`, a case class by Scala's default."""
+
     def change(tree: TypeTree) -> TypeTree:
         match tree:
             case Flagged():
-                return tell(tree)
+                return hash_pojo(tree)
             case Product():
                 return replace(tree, default_hash=True)
         return tree
@@ -168,10 +173,11 @@ def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
 
 
 def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
-    """Yield the formulas to try, the likely ones first, at most `MOST_FORMULAS`.
+    """Yield at most `MOST_FORMULAS` formulas to try, the likely ones first.
 
-    An `equals` may compare only an id, and a snapshot does not have the fields in the order of the class. So subsets
-    and permutations of each class's fields are tried, unless a kind of arrangement with a fold exceeds the limit.
+    A `hashCode` may use only some fields, such as an id, and a snapshot does not have the fields in the order of the
+    class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ORDERS`) are left out for
+    a fold if they would exceed the limit.
     """
     seen, number = set(), 0
     for count, orders in _ORDERS:
@@ -219,4 +225,4 @@ _ORDERS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]
     (math.factorial, _permutations),
     (lambda n: sum(math.perm(n, k) for k in range(1, n + 1)), _arrangements),
 )
-"""Kinds of arrangements: the number of them for n fields, and a function that yields them."""
+"""Kinds of arrangements: a function for the number of arrangements of n fields, and a function that yields them."""

@@ -1,7 +1,7 @@
 """Reader and writer of the channel state handles of unaligned checkpoints (`ChannelStateHandleSerializer`).
 
-Up to version 5, a handle has no tag and describes one channel. Version 6 puts a type byte in front, which distinguishes
-single from merged handles and input from output.
+Up to metadata version 5, a handle has no type byte and describes one channel. Version 6 puts a type byte in front: it
+distinguishes single from merged handles, and input from output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ OUTPUT_TYPES = (2, 4)
 
 
 def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> tuple[ChannelHandle, ...]:
-    """Return the handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`."""
+    """Return the handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`.
+
+    Raises `SnapshotError` for a damaged handle or one of the other direction.
+    """
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     return tuple(
         _read_typed(reader, types) if typed else _read_single(reader)
@@ -27,7 +30,7 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
-    """Write the handles of one direction; `UnsupportedError` for a merged handle in a version without them."""
+    """Write the handles of one direction; `UnsupportedError` for a merged handle in a version below 6."""
     single, merged = types
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))

@@ -27,12 +27,12 @@ RELEASES = {
     5: "Flink 2.0",
     6: "Flink 2.1 to 2.3",
 }
-"""Releases that write each version; each release reads all older versions from 2 on."""
+"""Releases that write each version of `_metadata`; a release also reads all older versions from 2 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class MasterState:
-    """State of a `MasterTriggerRestoreHook` on the job manager; its payload is opaque."""
+    """State of a `MasterTriggerRestoreHook` on the job manager; only the hook can read the payload."""
 
     version: int
     name: str
@@ -53,7 +53,7 @@ class SubtaskState:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """Entry of a subtask; `state` is None exactly if the subtask had `finished`."""
+    """Entry of a subtask; `state` is None if and only if the subtask had `finished`."""
 
     index: int
     finished: bool
@@ -64,7 +64,7 @@ class Subtask:
 class OperatorState:
     """An operator of the job, with or without state. A subtask without an entry has no state.
 
-    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, as always below version 5.
+    `operator_id` is 32 hex digits. `name` and `uid` are "" if Flink stored none; versions below 5 never have them.
     A `fully_finished` operator (`FullyFinishedOperatorState`) has no subtasks and no coordinator state.
     """
 
@@ -80,7 +80,7 @@ class OperatorState:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """A whole `_metadata` file; `properties` is a Java object stream from version 4 on, and b"" below."""
+    """A whole `_metadata` file; `properties` is a Java object stream from version 4 on, and b"" in older versions."""
 
     version: int
     checkpoint_id: int

@@ -1,8 +1,8 @@
 """State handles: references to the state of a subtask.
 
-A *stream* is a file, a piece of a file, or (if small) the bytes themselves. A *keyed handle* says where key
-groups lie in streams, an *operator handle* where the elements of list and broadcast states lie, and a *channel handle*
-where the buffers in flight of an unaligned checkpoint lie. `MetadataV2V3SerializerBase` defines their forms.
+A *stream* is a file, a piece of a file, or (if small) the bytes themselves. A *keyed handle* says where key groups lie
+in streams, an *operator handle* where the elements of list and broadcast states lie, and a *channel handle* where the
+in-flight buffers of an unaligned checkpoint lie. `MetadataV2V3SerializerBase` defines their formats.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class DistributionMode(IntEnum):
 class InlineStream:
     """`ByteStreamStateHandle` (tag 1): the state itself.
 
-    `name` is only an identity, but different content needs different names. `position` is the start of `data` in the
-    bytes from which the handle was read; -1 for a handle that was not read.
+    Flink compares these handles by `name` alone, so different content needs different names. `position` is the offset
+    of `data` in the bytes from which the handle was read; -1 for a handle that was not read.
     """
 
     name: str
@@ -58,7 +58,7 @@ class InlineStream:
 
 @dataclass(frozen=True, slots=True)
 class FileStream:
-    """`FileStateHandle` (tag 2): a file by its absolute URI, as Flink spells it; `size` -1 is unknown."""
+    """`FileStateHandle` (tag 2): a file by its absolute URI, as Flink spells it; `size` is -1 if it is unknown."""
 
     path: str
     size: int
@@ -74,7 +74,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` in place of a stream (tag 3): Flink still reads it, but no longer writes it."""
+    """`KeyGroupsStateHandle` (tag 3) in place of a stream. Flink still reads this, but no longer writes it."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -97,7 +97,7 @@ class SegmentStream:
 
 @dataclass(frozen=True, slots=True)
 class EmptySegmentStream:
-    """`EmptySegmentFileStateHandle` (tag 16): a handle without bytes, which differs from no handle."""
+    """`EmptySegmentFileStateHandle` (tag 16): a handle of no bytes, which is not the same as a missing handle."""
 
 
 Stream: TypeAlias = (
@@ -106,7 +106,7 @@ Stream: TypeAlias = (
 
 
 def _check_form(tag: int, forms: dict[int, bool], *fields: object) -> None:
-    """Check that `fields` are all set or all None, as `forms` says for the tag; `ValueError` otherwise."""
+    """Raise `ValueError` unless all `fields` are set, if `forms[tag]` is true, or all are None, if it is false."""
     if tag not in forms or any((field is not None) != forms[tag] for field in fields):
         raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 
@@ -136,7 +136,7 @@ class KeyGroupsHandle:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file of a RocksDB directory (`HandleAndLocalPath`): its name there, and its content."""
+    """A file of a RocksDB directory (`HandleAndLocalPath`): its name in the directory, and its content."""
 
     name: str
     stream: Stream
@@ -146,7 +146,7 @@ class LocalFile:
 class IncrementalHandle:
     """`IncrementalRemoteKeyedStateHandle` (tags 5 and 11): a RocksDB directory, file by file.
 
-    `meta` is the stream with the state meta data. `checkpointed_size` and `handle_id` belong to tag 11.
+    `meta` is the stream with the header of the keyed state. `checkpointed_size` and `handle_id` belong to tag 11.
     """
 
     tag: int
@@ -167,7 +167,7 @@ class IncrementalHandle:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """Change in an in-memory changelog; `key_group` is -1 for a change of state meta data."""
+    """Change in an in-memory changelog; `key_group` is -1 if the change describes a state."""
 
     key_group: int
     change: bytes
@@ -177,7 +177,7 @@ class StateChange:
 class InMemoryChangelogHandle:
     """`InMemoryChangelogStateHandle` (tag 9): the changes with sequence numbers `start` to `end`.
 
-    `position` is the start of the first change in the bytes from which the handle was read; -1 if it was not read.
+    `position` is the offset of the first change in the bytes from which the handle was read; -1 if it was not read.
     """
 
     first_key_group: int
@@ -215,7 +215,7 @@ ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
 
 @dataclass(frozen=True, slots=True)
 class ChangelogHandle:
-    """`ChangelogStateBackendHandleImpl` (tags 8 and 14): a materialised `base` and the changes since.
+    """`ChangelogStateBackendHandleImpl` (tags 8 and 14): a materialised `base`, and in `delta` the changes since.
 
     `checkpoint_id` belongs to tag 14.
     """
@@ -240,7 +240,7 @@ KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle |
 
 @dataclass(frozen=True, slots=True)
 class OperatorStateOffsets:
-    """Offsets in the stream: of the elements of a list state, or of the only map of a broadcast state."""
+    """Offsets in the stream: of all elements of a list state, or of the only element (a map) of a broadcast state."""
 
     name: str
     mode: DistributionMode
@@ -258,7 +258,7 @@ class FileMerging:
 
 @dataclass(frozen=True, slots=True)
 class OperatorHandle:
-    """`OperatorStreamStateHandle` (tag 4), or with `merging` its file-merging form (tag 17)."""
+    """`OperatorStreamStateHandle` (tag 4), or, with `merging`, `FileMergingOperatorStreamStateHandle` (tag 17)."""
 
     states: tuple[OperatorStateOffsets, ...]
     stream: Stream
@@ -269,8 +269,8 @@ class OperatorHandle:
 class SingleChannelHandle:
     """Buffers of a channel (`InputChannelStateHandle`, `ResultSubpartitionStateHandle`).
 
-    `subtask` is its index at the time of the checkpoint. `group` and `channel` are the gate and its channel for input,
-    and the result partition and its subpartition for output.
+    `subtask` is the index of the subtask at the checkpoint. `group` and `channel` are an input gate and its channel, or
+    a result partition and its subpartition.
     """
 
     subtask: int
@@ -285,7 +285,7 @@ class SingleChannelHandle:
 class MergedChannelHandle:
     """Buffers of all channels of a subtask in a shared stream (`AbstractMergedChannelStateHandle`, since Flink 2.1).
 
-    `packed` contains their coordinates, sizes and offsets in Flink's packed form.
+    `packed` contains the coordinates, sizes and offsets of the channels, as Flink packs them.
     """
 
     subtask: int

@@ -1,7 +1,7 @@
 """Reader and writer of keyed state handles (`serializeKeyedStateHandle`).
 
-When Flink added fields to a form, it gave it a second tag: 3, 5, 8 and 10 became 12, 11, 14 and 13. Handles keep their
-`tag`, so that each is written as it was read.
+When Flink added fields to a handle, it introduced a second tag: 12 for 3, 11 for 5, 14 for 8, and 13 for 10. Handles
+keep their `tag`, so each is written as it was read.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _write_changelog(out: ByteWriter, handle: ChangelogHandle) -> None:
 
 
 def _read_base(reader: ByteReader, depth: int) -> KeyedHandle:
-    """Return a handle of the base; a null, which Flink drops with a warning, is an error because it would be lost."""
+    """Return a handle of the base; `SnapshotError` for a null handle, which Flink would drop with a warning."""
     at = reader.position
     handle = read_keyed(reader, depth)
     if handle is None:
@@ -179,7 +179,10 @@ def _read_delta(reader: ByteReader, depth: int) -> ChangelogDelta:
     handle = read_keyed(reader, depth)
     if not isinstance(handle, InMemoryChangelogHandle | ChangelogStreamHandle):
         raise reader.error(
-            "a changelog without changes", at=at, expected="tag 9, 10 or 13", found=f"tag {reader.data[at]}"
+            "the delta of a changelog handle is no log of changes",
+            at=at,
+            expected="tag 9, 10 or 13",
+            found=f"tag {reader.data[at]}",
         )
     return handle
 

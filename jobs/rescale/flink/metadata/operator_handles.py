@@ -43,7 +43,7 @@ def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
 
 
 def read_flag(reader: ByteReader) -> bool:
-    """Return a boolean; bytes other than 0 and 1, which Java reads as true but never writes, raise `SnapshotError`."""
+    """Return a boolean; `SnapshotError` for a byte other than 0 and 1, which Java reads as true but never writes."""
     at = reader.position
     flag = reader.u8()
     if flag not in (0, 1):

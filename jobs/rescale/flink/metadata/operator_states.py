@@ -1,8 +1,8 @@
 """Reader and writer of operators and their subtasks (`serializeOperatorState`, `serializeSubtaskState`).
 
-Version 2 still has three fields of older formats. Flink writes constants there and ignores them when it reads. Other
-values are refused here, because the writer would lose them. From version 3 on, a count of -1 marks an operator whose
-subtasks have all finished, and the index -i-1 marks a finished subtask i.
+Version 2 still has three fields of older formats. Flink writes constants into these fields and ignores them when it
+reads. This reader refuses other values, because the writer would lose them. From version 3 on, a count of -1 marks an
+operator whose subtasks have all finished, and the index -i-1 marks a finished subtask i.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ _V2_LEGACY_STATES = 0
 
 
 def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorState, ...]:
-    """Return the operators of a `_metadata` file of this version; `SnapshotError` and `UnsupportedError` name them."""
+    """Return the operators of a `_metadata` file of this version.
+
+    Raises `SnapshotError` for damage, and `UnsupportedError` for state that no supported release restores; both name
+    the operator.
+    """
     operators: dict[str, OperatorState] = {}
     for _ in range(reader.count(item_size=29)):
         at = reader.position
@@ -124,7 +128,7 @@ def _write_coordinator(out: ByteWriter, coordinator: InlineStream | None, versio
 
 
 def _read_subtasks(reader: ByteReader, version: int, parallelism: int) -> tuple[Subtask, ...] | None:
-    """Return the subtasks that have an entry; None if the operator is fully finished."""
+    """Return the entries of subtasks; None if the operator is fully finished."""
     at = reader.position
     if version >= FIRST_VERSION_WITH_COORDINATORS and reader.i32() == _FULLY_FINISHED:
         return None
@@ -200,7 +204,7 @@ def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
 
 
 def _read_slot(reader: ByteReader) -> OperatorHandle | None:
-    """Return the handle in a slot, which has a count of handles in front; None for an empty slot."""
+    """Return the handle in a slot; None for an empty slot. A count of handles (0 or 1) precedes the handle."""
     at = reader.position
     handles = reader.i32()
     if handles not in (0, 1):
@@ -227,11 +231,11 @@ def _read_v2_fields(reader: ByteReader) -> None:
     legacy_states = reader.i32()
     if legacy_states > 0:
         raise UnsupportedError(
-            "state of Flink 1.1 (`Checkpointed`), which no later release restores",
+            "an operator has state of Flink 1.1 (`Checkpointed`), which no later release restores",
             path=reader.path,
             offset=at,
             found=f"{legacy_states} legacy states",
-            advice="take a savepoint without the operators that still use that interface",
+            advice="take a savepoint without the operators that still use the interface Checkpointed",
         )
     _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATES, legacy_states)
 

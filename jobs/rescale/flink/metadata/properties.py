@@ -1,10 +1,10 @@
 """Properties of a snapshot: the Java-serialized `CheckpointProperties` at the end of `_metadata` from version 4 on.
 
-They say whether the snapshot is a checkpoint or a savepoint, and its format; the shared-state registry needs that when
-Flink claims a snapshot. Only classes and constants are compared, because other fields may differ.
+The properties say whether the snapshot is a checkpoint or a savepoint, and in which format. Flink's shared-state
+registry needs this when a job claims the snapshot. Only classes and enum constants are read.
 
-Snapshots of the State Processor API (`SavepointOutputFormat`) have null there. Flink restores them and treats their
-type as unknown, as below version 4 (`CompletedCheckpoint.getRestoredProperties`).
+Snapshots of the State Processor API (`SavepointOutputFormat`) have null instead of properties. Flink restores them and
+treats their type as unknown, as it does before version 4 (`CompletedCheckpoint.getRestoredProperties`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAVEPOINT_CLASS = "org.apache.flink.runtime.checkpoint.SavepointType"
 
 
 class SnapshotType(Enum):
-    """Type of a snapshot by its properties; `UNKNOWN` below version 4, for null, and for types of unknown releases."""
+    """Type of a snapshot by its properties; `UNKNOWN` before version 4, for null, and for types of unknown releases."""
 
     CANONICAL_SAVEPOINT = "canonical savepoint"
     NATIVE_SAVEPOINT = "native savepoint"
@@ -30,7 +30,7 @@ class SnapshotType(Enum):
 
 
 def read_properties(reader: ByteReader) -> bytes:
-    """Return the bytes of the Java object at the reader's position; `SnapshotError` unless it is properties or null."""
+    """Return the bytes of the properties (or null) at the reader's position; `SnapshotError` for another object."""
     at = reader.position
     _read_properties(reader)
     return reader.data[at : reader.position]
@@ -38,21 +38,21 @@ def read_properties(reader: ByteReader) -> bytes:
 
 def snapshot_type(blob: bytes) -> SnapshotType:
     """Return the type of a snapshot with these `Metadata.properties`; `UNKNOWN` for b""."""
-    named = _named_type(blob)
-    if named is None:
+    stored = _stored_type(blob)
+    if stored is None:
         return SnapshotType.UNKNOWN
-    if named.java_class.name == _CHECKPOINT_CLASS:
+    if stored.java_class.name == _CHECKPOINT_CLASS:
         return SnapshotType.CHECKPOINT
-    format_type = named.fields.get("formatType")
-    if named.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
+    format_type = stored.fields.get("formatType")
+    if stored.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
         return SnapshotType.UNKNOWN
     return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
 
 
 def stopped_the_job(blob: bytes) -> bool:
     """Whether `Metadata.properties` belong to a savepoint that stopped its job (`PostCheckpointAction`)."""
-    named = _named_type(blob)
-    action = None if named is None else named.fields.get("postCheckpointAction")
+    stored = _stored_type(blob)
+    action = None if stored is None else stored.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
 
@@ -63,11 +63,11 @@ def savepoint_properties(canonical: bool) -> bytes:
     return _SAVEPOINT_PROPERTIES % constant.bytes()
 
 
-def _named_type(blob: bytes) -> JavaObject | None:
-    """Return the `SnapshotType` in `Metadata.properties`, if there is one."""
+def _stored_type(blob: bytes) -> JavaObject | None:
+    """Return the object `SnapshotType` in `Metadata.properties`, if there is one."""
     properties = _read_properties(ByteReader(blob, "the properties in _metadata")) if blob else None
-    named = None if properties is None else properties.fields.get("checkpointType")
-    return named if isinstance(named, JavaObject) else None
+    stored = None if properties is None else properties.fields.get("checkpointType")
+    return stored if isinstance(stored, JavaObject) else None
 
 
 def _read_properties(reader: ByteReader) -> JavaObject | None:

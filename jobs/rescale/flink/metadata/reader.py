@@ -1,8 +1,8 @@
 """Reader of `_metadata`: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
 
-It checks everything that Flink checks when it opens a snapshot. It also refuses what Flink ignores and the writer would
-lose: bytes behind the end, an operator that is listed twice. It checks counts against the remaining bytes, so that the
-size of the file bounds the memory.
+The reader checks everything that Flink checks when it opens a snapshot. It also refuses what Flink ignores and the
+writer would lose: bytes behind the end, and an operator that is listed twice. It checks counts against the remaining
+bytes, so the size of the file bounds the memory.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rescale.text.errors import UnsupportedError
 
 
 def read_metadata(data: bytes, path: str) -> Metadata:
-    """Return the content of the `_metadata` file `data`; `path` names it in errors.
+    """Return the content of the `_metadata` file `data`; `path` names the file in errors.
 
-    Raises `SnapshotError` with the offset if the file is damaged, and `UnsupportedError` if its version, or something
-    in it, is valid but not supported.
+    Raises `SnapshotError` with the offset if the file is damaged, and `UnsupportedError` if its version or some of its
+    content is valid, but not supported.
     """
     reader = ByteReader(data, path)
     version = _read_version(reader)
@@ -63,7 +63,7 @@ def _read_version(reader: ByteReader) -> int:
     magic = reader.raw(len(MAGIC))
     if magic != MAGIC:
         error = reader.error("not a metadata file of Flink", at=0, expected=MAGIC.hex(), found=magic.hex())
-        raise error.located(advice="name a snapshot's directory, or the _metadata file in it")
+        raise error.located(advice="name the directory of a snapshot, or the file _metadata in it")
     at = reader.position
     version = reader.i32()
     if version in RELEASES:

@@ -1,8 +1,8 @@
 """Reader and writer of stream handles (`serializeStreamStateHandle`): a tag of one byte, then the body.
 
-The reader of any handle accepts what Flink's loader accepts, and refuses what Flink's constructors refuse, such as an
-empty path or a handle without a stream. It also refuses values that Flink reads and drops, so that the writer always
-gives the same bytes.
+The readers of all kinds of handles accept what Flink's loader accepts, and refuse what Flink's constructors refuse,
+such as an empty path or a handle without a stream. They also refuse values that Flink reads and drops, so the writer
+always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from rescale.flink.metadata.handles import (
 from rescale.text.errors import SnapshotError
 
 MAX_NESTING = 16
-"""Most levels of nested handles. Flink nests two; the limit stops malicious files that would exhaust the stack."""
+"""Most levels of nested handles. Flink nests two levels; the limit stops files that would exhaust the stack."""
 
 
 def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
-    """Return the stream handle at the reader's position, None for tag 0; `depth` is the number of enclosing handles."""
+    """Return the stream handle at the reader's position, None for tag 0; `depth` is the number of enclosing handles.
+
+    Raises `SnapshotError` for a damaged handle and for an unknown tag.
+    """
     at = reader.position
     tag = reader.u8()
     if tag != HandleTag.NULL:
@@ -83,7 +86,7 @@ def write_stream(out: ByteWriter, stream: Stream | None) -> None:
 
 
 def read_stream(reader: ByteReader, depth: int) -> Stream:
-    """Return the stream handle at the reader's position; `SnapshotError` for tag 0."""
+    """Return the stream handle at the reader's position; `SnapshotError` for tag 0, and as `read_optional_stream`."""
     at = reader.position
     stream = read_optional_stream(reader, depth)
     if stream is None:
@@ -112,7 +115,7 @@ def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
 
 
 def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
-    """Return the first key group, and the offsets of it and the following ones (`KeyGroupRangeOffsets`)."""
+    """Return the first key group, and the offsets of this and the following key groups (`KeyGroupRangeOffsets`)."""
     first, count = read_key_group_range(reader)
     return first, reader.i64s(count)
 
@@ -139,13 +142,13 @@ def check_nesting(reader: ByteReader, at: int, depth: int) -> None:
 
 
 def unknown_tag(reader: ByteReader, at: int, what: str, expected: str) -> SnapshotError:
-    """Return the error for the unknown tag at offset `at`; `what` names the kind of handle."""
+    """Return the error for the unknown tag at offset `at`; `what` is the kind of handle that was expected."""
     tag = reader.data[at]
     return reader.error(f"not a tag of a {what} in Flink up to 2.3", at=at, expected=expected, found=tag)
 
 
 def _read_size(reader: ByteReader) -> int:
-    """Return the size of a file, -1 if `FileStateHandle` does not know it."""
+    """Return the size of a file, -1 if the handle does not know it (`FileStateHandle`)."""
     at = reader.position
     size = reader.i64()
     if size < -1:

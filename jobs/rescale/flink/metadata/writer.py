@@ -1,7 +1,7 @@
 """Writer of `_metadata`: the mirror of `reader`.
 
-It writes a version as Flink does. Content that a version cannot express (coordinator state in version 2, names below
-version 5) is an error.
+The writer writes each version as Flink does. Content that a version cannot express (coordinator state in version 2,
+names before version 5) is an error.
 """
 
 from __future__ import annotations

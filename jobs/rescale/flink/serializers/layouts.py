@@ -18,11 +18,11 @@ _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS = 3
 
 Layout = Callable[[Body], None]
 OuterBody = Callable[[Body, int], None]
-"""Layout of an outer body; its second argument is the outer version, which counts the forms of the outer body."""
+"""Function that takes an outer body; its second argument is the version of the outer body."""
 
 
 def simple(body: Body) -> None:
-    """Take an empty body; before version 3, the name of the serializer's class."""
+    """Take an empty body; before version 3, the body is the name of the serializer's class."""
     if body.version <= _LAST_VERSION_WITH_CLASS:
         body.utf("serializer")
 
@@ -30,7 +30,7 @@ def simple(body: Body) -> None:
 def fields(*names: str) -> Layout:
     """Return the layout of a fixed list of values.
 
-    A value is `name:utf`, `name:i32`, `name:flag`, `name:blob`, `name:java` or `name:snapshot`.
+    Each of `names` is `name:utf`, `name:i32`, `name:flag`, `name:blob`, `name:java` or `name:snapshot`.
     """
 
     def layout(body: Body) -> None:
@@ -40,7 +40,7 @@ def fields(*names: str) -> Layout:
 
 
 def constants(body: Body) -> None:
-    """Take the body of `EnumSerializerSnapshot`: the class, and its constants by their ordinals at that time."""
+    """Take the body of `EnumSerializerSnapshot`: the class, and its constants in the order of their ordinals."""
     body.utf("class")
     for _ in range(body.reader.count(item_size=2)):
         body.utf("constant")
@@ -70,7 +70,7 @@ def composite(outer: OuterBody | None = None) -> Layout:
 
 
 def outer_fields(*names: str, since: int = 0) -> OuterBody:
-    """Return the layout of an outer body of values, as for `fields`; they exist from outer version `since` on."""
+    """Return the layout of an outer body with values as for `fields`; before outer version `since`, it is empty."""
 
     def outer(body: Body, outer_version: int) -> None:
         if outer_version >= since:
@@ -82,8 +82,8 @@ def outer_fields(*names: str, since: int = 0) -> OuterBody:
 def external(body: Body, _: int) -> None:
     """Take the outer body of `ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag.
 
-    The version does not tell whether there is a flag, but the flag differs from the start of the nested snapshots.
-    Releases since 1.13 cannot read snapshots without it.
+    The version does not tell whether there is a flag. But nested snapshots follow, and a flag differs from their magic.
+    Releases since 1.13 cannot read snapshots without the flag.
     """
     body.java_object("type")
     at = body.reader.position
@@ -103,7 +103,7 @@ def row_data(body: Body) -> None:
 
 
 def sorted_map(body: Body) -> None:
-    """Take the body of `SortedMapSerializerSnapshot`: the comparator as a Java object, then both serializers."""
+    """Take the body of `SortedMapSerializerSnapshot`: a comparator (Java object), then key and value serializer."""
     body.java_object("comparator")
     body.snapshots()
 
@@ -111,8 +111,8 @@ def sorted_map(body: Body) -> None:
 def pojo(body: Body) -> None:
     """Take the body of `PojoSerializerSnapshot`: fields in the order of their bytes, then the known subclasses.
 
-    Registered subclasses are the same in all subtasks. The serializer adds other subclasses when it meets them, so
-    each subtask may know different ones.
+    All subtasks know the same registered subclasses. The serializer adds an unregistered subclass when it meets one, so
+    these may differ between subtasks.
     """
     body.utf("class")
     for kind in ("field", "registered subclass"):
@@ -120,7 +120,7 @@ def pojo(body: Body) -> None:
         body.nested += [snapshot for snapshot in snapshots if snapshot is not None]
     start = body.reader.position
     body.subclasses = [(entry.name, body.framed(entry)) for entry in body.optional_map("subclass")]
-    body.disown(start)
+    body.exclude_from_own(start)
 
 
 def kryo(body: Body) -> None:
@@ -131,7 +131,7 @@ def kryo(body: Body) -> None:
 
 
 def avro(body: Body) -> None:
-    """Take the body of `AvroSerializerSnapshot`: the class and its schema, since version 3 as long texts."""
+    """Take the body of `AvroSerializerSnapshot`: the class and its schema, as `Body.text` since version 3."""
     take = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
     take("class")
     take("schema")

@@ -1,7 +1,7 @@
-"""Translation of a serializer snapshot to the program that finds the end of a value and its `hashCode`.
+"""Translation of a serializer snapshot to the program that finds the end of a value and computes its `hashCode`.
 
-Values of a class without a row cannot be delimited. Values of a user's class can be delimited, but not hashed without a
-formula (`keys.pojo_formulas`). Values whose hash differs in each JVM can be delimited, but never hashed.
+The end of a value is unknown if its class has no row. A value of a user's class has a known end, but needs a formula
+for its hash (`keys.pojo_formulas`). A value whose hash differs in each JVM has a known end, but no known hash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rescale.text.errors import RequestError, UnsupportedError
 
 @dataclass(frozen=True)
 class Program:
-    """Bytes that a serializer writes, as a tree; `name` is the readable name of the type."""
+    """Format of the bytes that a serializer writes, as a tree; `name` is the readable name of the type."""
 
     name: str
     tree: TypeTree
@@ -27,7 +27,7 @@ class Program:
     def fixed_length(self) -> int | None:
         """Result of the serializer's `getLength`, None if negative; it may differ from the number of bytes.
 
-        If it is None for both key and namespace, a composite key is ambiguous and therefore contains their lengths.
+        If it is None for both key and namespace, a composite key would be ambiguous, so it contains their lengths.
         """
         return self.tree.length
 
@@ -40,14 +40,14 @@ class Program:
 def compile_program(snapshot: SerializerSnapshot) -> Program:
     """Return the program of a serializer.
 
-    Raises `UnsupportedError` for a class whose values cannot be delimited, `SnapshotError` for a wrong number of nested
+    Raises `UnsupportedError` if the end of the values is unknown, `SnapshotError` for a wrong number of nested
     serializers, and `RequestError` for a user's serializer that is not installed here.
     """
     return Program(type_name(snapshot), _tree(snapshot))
 
 
 def compile_key_program(snapshot: SerializerSnapshot) -> Program:
-    """Return the program of a key serializer; its `UnsupportedError` says that it is about a key."""
+    """Return the program of a key serializer, as `compile_program`; an `UnsupportedError` mentions the key."""
     try:
         return compile_program(snapshot)
     except UnsupportedError as error:
@@ -60,7 +60,7 @@ def _tree(snapshot: SerializerSnapshot) -> TypeTree:
     if row is None and not snapshot.values(UNKNOWN):
         raise RequestError(
             f"a serializer for {snapshot.class_name} is installed where the snapshot was opened, but not here",
-            advice="install the distribution that registers it on all Spark workers, too",
+            advice="also install the Python distribution with this serializer on all Spark workers",
         )
     tree = None if row is None else row.tree(snapshot, _tree)
     if tree is None:

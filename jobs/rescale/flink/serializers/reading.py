@@ -1,7 +1,7 @@
 """Reader and writer of serializer snapshots.
 
-A snapshot is written as `className:utf version:i32 body` with no length in front, so the layout of the body must be
-known to find what follows. A class without a row in the registry ends the reading.
+A snapshot is written as `className:utf version:i32 body` without a length, so only the layout of the body tells where
+the next value begins. The reader cannot go on behind a snapshot whose class has no row in the registry.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, Unkn
 from rescale.flink.serializers.snapshot_body import Body, read_to_end
 
 PROXY_VERSION = 2
-"""`TypeSerializerSnapshotSerializationUtil.TypeSerializerSnapshotSerializationProxy`."""
+"""Version of `TypeSerializerSnapshotSerializationUtil.TypeSerializerSnapshotSerializationProxy`."""
 
 MAX_DEPTH = 64
 
 _CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
-"""Binary names of classes, as the JVM accepts them."""
+"""Binary names of classes that the JVM accepts."""
 
 
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
@@ -42,7 +42,10 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 
 
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
-    """Return the snapshot behind the version of the proxy; if its `end` is given, its class may be unknown."""
+    """Return the snapshot behind the version of the proxy; if the `end` of the snapshot is given, any class will do.
+
+    Errors are those of `read_snapshot`.
+    """
     at = reader.position
     version = reader.i32()
     if version != PROXY_VERSION:

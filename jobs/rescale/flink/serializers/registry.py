@@ -1,8 +1,8 @@
 """Rows of all serializers by the class of the snapshot: Flink's own, and those that users register.
 
-A distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer` or a
-tuple of them. Reading takes entry points only for a class that is not Flink's, because that takes milliseconds; every
-plan takes them, so that a registration that cannot be used is refused before anything is moved.
+A Python distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer`
+or a tuple of them. Loading entry points takes milliseconds, so readers load them only for a class that is not Flink's.
+Planning always loads them, so that it refuses an invalid registration before anything is moved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Registered:
 
 
 def row_of(class_name: str) -> Serializer | None:
-    """Return the row of a snapshot class; None if there is none. Errors are those of `registered`."""
+    """Return the row of a snapshot class; None if the class has no row. Errors are those of `registered`."""
     row = FLINK.get(class_name)
     if row is None and (users := registered().get(class_name)) is not None:
         row = users.row
@@ -69,7 +69,10 @@ def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
         value = point.load()
     except (Exception, SystemExit) as error:  # a module of the user's own can fail in any way
         raise _refusal(
-            point, distribution, expected=f"{point.value} can be imported", actual=f"{type(error).__name__}: {error}"
+            point,
+            distribution,
+            expected=f"an import of {point.value} without an error",
+            actual=f"{type(error).__name__}: {error}",
         ) from error
     rows = value if isinstance(value, tuple) else (value,)
     for row in rows:

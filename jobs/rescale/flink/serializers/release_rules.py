@@ -1,14 +1,14 @@
 """Rules that say whether another release of Flink restores a serializer, by the classes of its snapshot.
 
-A header names these classes. The release that restores it loads them before it reads any state
+A header names these classes. A release loads them before it restores any state
 (`TypeSerializerSnapshotSerializationUtil`). Then the job's own serializer decides whether it accepts the snapshot
-(`resolveSchemaCompatibility`). Every line reads all versions of the classes that it has. So two questions remain: does
-the line have the class, and does its serializer still read the same bytes? Kryo's does not: Flink 1 has Kryo 2.24, and
-Flink 2 has Kryo 5.6 (FLINK-3154). Their formats differ, but both write `KryoSerializerSnapshot` of version 2, so Flink
-2 accepts the state without an error.
+(`resolveSchemaCompatibility`). Every release line reads all versions of the classes that it has. So two questions
+remain: does the line have the class, and does its serializer still read the same bytes? Kryo's serializer does not:
+Flink 1 has Kryo 2.24, and Flink 2 has Kryo 5.6 (FLINK-3154). Their formats differ, but both write
+`KryoSerializerSnapshot` of version 2, so Flink 2 accepts the state without an error.
 
-A rule says what happens to every job whose types did not change. The outcome is unknown if it depends on more than the
-bytes of the snapshot.
+A rule holds for every job whose types did not change. The outcome is unknown if it depends on more than the bytes of
+the snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = "TypeSerializerSnapshotSerializationUtil"
 
 
 class Restores(StrEnum):
-    """Whether a release restores state with unchanged content, from the best to the worst."""
+    """Whether a release restores state with unchanged content; the best outcome comes first."""
 
     YES = "yes"
     UNKNOWN = "unknown"
@@ -33,7 +33,7 @@ class Restores(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Reason why state is not restored, or may not be; `rule` is a class of Flink, and `way` what users can do."""
+    """Reason why state is not restored, or may not be; `rule` is a class of Flink, `way` what users can do."""
 
     restores: Restores
     why: str
@@ -58,16 +58,17 @@ _PACKAGES_OF_FLINK = tuple(
         "cep.",
     )
 )
-"""Packages of Flink's distribution; a connector's classes come with the job."""
+"""Packages of Flink's distribution; classes of connectors are in the job's jar."""
 
 _OLD_CLASS_WAY = (
-    f"start the job from it on Flink {LAST_OF_FLINK_1}, or on an older one that reads it, and take a savepoint there"
+    f"start the job from this snapshot on Flink {LAST_OF_FLINK_1}, or on an older Flink that reads it, and take a "
+    "savepoint with that Flink"
 )
 
 _BUILT_IN = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Map", "Set"))
 """Classes for which Flink 2 has its own serializers; Flink 1 used Kryo (`TypeExtractor`, FLIP-398)."""
 
-_OTHERWISE_IN_KRYO_5 = frozenset(
+_READ_DIFFERENTLY_BY_KRYO_5 = frozenset(
     [
         *(f"java.util.{name}" for name in ("ArrayList", "LinkedList", "ArrayDeque", "Vector", "BitSet", "UUID")),
         *(f"java.util.{kind}{of}" for kind in ("Hash", "LinkedHash", "Tree") for of in ("Map", "Set")),
@@ -79,44 +80,44 @@ _OTHERWISE_IN_KRYO_5 = frozenset(
 """Classes of Java whose bytes Kryo 5 reads as other values."""
 
 ANOTHER_SERIALIZER = (
-    "in the job on Flink 1.x, copy it into a state with another name, whose TypeInformation avoids Kryo (Types.LIST, "
-    "Types.MAP, a POJO, Avro), and then take the savepoint"
+    "in the job on Flink 1.x, copy the values into a state with another name, whose TypeInformation avoids Kryo "
+    "(Types.LIST, Types.MAP, a POJO, Avro), and then take the savepoint"
 )
 
 
 def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield why `line` does not restore what a serializer of Flink `writer` wrote; the first one decides."""
+    """Yield the reasons why `line` may not restore what a serializer of Flink 1 or 2 (`writer`) wrote."""
     row = row_of(snapshot.class_name)
     yield from class_reasons(snapshot.class_name, line)
     if row is None or snapshot.values(UNKNOWN):
         yield missing_class((*snapshot.values(UNKNOWN), snapshot.class_name)[0], line)
         return
     for last in snapshot.values(ABANDONED):
-        yield _of_an_abandoned_form(snapshot, last, line)
+        yield _abandoned_form_reason(snapshot, last, line)
     if row.other_bytes_in_flink_2 and writer != line.major:
-        yield _of_kryo(snapshot.values("class")[0])
+        yield _kryo_reason(snapshot.values("class")[0])
     for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
         yield from reasons(inner, writer, line)
 
 
 def missing_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Return the outcome of a header with a snapshot class, or a version of one, that has no row in the registry."""
+    """Return why `line` may not restore a header that names a snapshot class, or a version of it, without a row."""
     return next(
         class_reasons(class_name, line),
-        _of_an_old_class(class_name, line)
+        _old_class_reason(class_name, line)
         if class_name.startswith(_PACKAGES_OF_FLINK)
         else Reason(
             Restores.UNKNOWN,
-            f"the serializer snapshot {class_name} is not one of Flink's own: Flink {line} restores it if the job "
-            "contains the class, in a version for this Flink",
+            f"the serializer snapshot {class_name} is no class of Flink: Flink {line} restores the state if the job "
+            "contains this class, in a version for this Flink",
             _HEADER,
-            "try it with the job for that Flink; or drop it",
+            "test the restore with the job for that Flink; or drop the state",
         ),
     )
 
 
 def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield why `line` does not have a class of the registry, or may not have it; nothing if it has the class."""
+    """Yield why `line` does not have, or may not have, a class of the registry; nothing if it has the class."""
     row = row_of(class_name)
     if row is None:
         return
@@ -126,7 +127,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
             Restores.NO,
             f"Flink {line} has no {row.snapshot}, which exists "
             + (f"from {row.since} on" if line < row.since else f"up to {row.until}")
-            + "; it fails before it reads any state of the operator",
+            + "; the restore fails before any state of the operator is read",
             _HEADER,
             row.way or f"in the job on Flink 1.x, use serializers that Flink {line} has",
         )
@@ -136,17 +137,17 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
             f"{short_class_name(row.snapshot)} is not in Flink's distribution: the outcome depends on the jar that the "
             "job brings",
             row.snapshot,
-            f"take the release of that jar which is for Flink {line}, and try it",
+            f"use the release of that jar for Flink {line} and test the restore",
         )
 
 
-def _of_an_old_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Return the reason for a class of Flink without a row: all classes of the lines from 2.0 on have rows."""
+def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
+    """Return the reason for a class of Flink without a row; lines from 2.0 on do not have such a class."""
     if line >= FIRST_OF_FLINK_2:
         return Reason(
             Restores.NO,
-            f"Flink {line} has no {class_name}, a class of an older Flink; it fails before it reads any state of the "
-            "operator",
+            f"Flink {line} has no {class_name}, a class of an older Flink; the restore fails before any state of the "
+            "operator is read",
             _HEADER,
             _OLD_CLASS_WAY,
         )
@@ -158,30 +159,30 @@ def _of_an_old_class(class_name: str, line: ReleaseLine) -> Reason:
     )
 
 
-def _of_an_abandoned_form(snapshot: SerializerSnapshot, last: str, line: ReleaseLine) -> Reason:
+def _abandoned_form_reason(snapshot: SerializerSnapshot, last: str, line: ReleaseLine) -> Reason:
     name = short_class_name(snapshot.class_name)
     return Reason(
         Restores.NO,
         f"Flink {last} wrote this {name} in a form that later releases do not read, Flink {line} among them",
         _HEADER,
-        f"start the job once on Flink {last} without this state; or drop it",
+        f"start the job once on Flink {last} without this state; or drop the state",
     )
 
 
-def _of_kryo(class_name: str) -> Reason:
+def _kryo_reason(class_name: str) -> Reason:
     if class_name in _BUILT_IN:
         return Reason(
             Restores.NO,
-            f"Kryo 2 wrote {class_name}, for which Flink 2 has its own serializer: it refuses the state as "
-            "incompatible, and if forced to use Kryo, it would read wrong values",
+            f"Kryo 2 wrote {class_name}, for which Flink 2 has its own serializer: Flink 2 refuses the state as "
+            "incompatible, and would read wrong values if forced to use Kryo",
             "TypeExtractor",
             ANOTHER_SERIALIZER,
         )
-    if class_name in _OTHERWISE_IN_KRYO_5:
+    if class_name in _READ_DIFFERENTLY_BY_KRYO_5:
         return Reason(
             Restores.NO,
             f"Kryo 2 wrote {class_name}, whose bytes Kryo 5 reads differently: Flink 2 accepts the state without an "
-            "error, and later reads wrong values or fails at one of them",
+            "error, and later reads wrong values or fails at a value",
             "KryoSerializerSnapshot",
             ANOTHER_SERIALIZER,
         )
@@ -189,7 +190,7 @@ def _of_kryo(class_name: str) -> Reason:
         Restores.UNKNOWN,
         f"Kryo 2 wrote {class_name}, and Flink 2 reads it with Kryo 5 without an error: strings and integers are read "
         "correctly, but floating-point numbers, collections, enums and classes of java.time are not. The snapshot does "
-        "not say which of them it contains",
+        "not say which of these types the values contain",
         "KryoSerializerSnapshot",
         ANOTHER_SERIALIZER,
     )

@@ -1,7 +1,7 @@
 """The row of a serializer: all that is known about it, in one place.
 
-A row is found by the class of the serializer's snapshot. `rows` has those of Flink, and `registry` adds those that
-users register. A new type is a row, and one vector in `tests/support/serializer_vectors.py`.
+A row is found by the class of the serializer's snapshot. `rows` has the rows of Flink's serializers, and `registry`
+adds those that users register. A new type needs a row, and a vector in `tests/support/serializer_vectors.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rescale.flink.serializers.type_tree import TypeTree
 from rescale.text.errors import SnapshotError
 
 TreeOf = Callable[[SerializerSnapshot], TypeTree]
-"""Function that returns the tree of a nested serializer; `UnsupportedError` if its values cannot be delimited."""
+"""Function that returns the tree of a nested serializer; `UnsupportedError` if the end of its values is unknown."""
 
 Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
 
@@ -25,19 +25,20 @@ Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
 class Serializer:
     """A serializer, as its snapshot describes it.
 
-    `snapshot` is the class of the snapshot, and `name` what people call the type. In a name, `{class}` stands for the
-    snapshot's attribute of that name; the names of the nested types at `shown` (as for `slice`) follow in brackets.
+    `snapshot` is the class of the snapshot, and `name` the readable name of the type. In a name, `{class}` stands for
+    the attribute `class` of the snapshot, and so on. The names of the nested types follow in angle brackets: those in
+    the slice `shown`.
 
-    `versions` are the snapshot's versions, each with the first release that writes it, and `layout` reads the body of
-    any of them. All release lines that have the class read all its versions. `outer_versions` are the versions inside
-    the wrapper of `CompositeTypeSerializerSnapshot`, if that is the layout.
+    `versions` are the snapshot's versions, each with the first release that writes it. `layout` reads the body of all
+    versions. Every release line that has the class reads all its versions. `outer_versions` are the outer versions of a
+    `CompositeTypeSerializerSnapshot`.
 
-    `values` is the tree of the bytes that the serializer writes: it delimits values, and hashes them if they are keys.
-    A function makes the tree from the snapshot. None means that the end of a value cannot be found.
+    `values` is the tree of the bytes that the serializer writes, or a function that makes the tree from the snapshot.
+    The tree tells where a value ends, and how it hashes if it is a key. None means that the end of a value is unknown.
 
-    `until` is the last release line that has the class, and `way` is what to do where a line lacks it. `jar` is the
-    artifact with the class if Flink's distribution does not have it. If `other_bytes_in_flink_2`, Flink 2 takes the
-    snapshot of Flink 1 without an error, and reads values in another format.
+    `until` is the last release line that has the class, and `way` says what to do if a line does not have it. `jar` is
+    the artifact with the class if Flink's distribution does not have it. If `other_bytes_in_flink_2`, Flink 2 accepts
+    the snapshot of Flink 1 without an error, but reads values in another format.
     """
 
     snapshot: str
@@ -58,14 +59,14 @@ class Serializer:
         return min(ReleaseLine.parse(release) for release in self.versions.values())
 
     def tree(self, snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree | None:
-        """Return the tree of the values that a snapshot of this class describes; None if their end cannot be found."""
+        """Return the tree of the values that a snapshot of this class describes; None if their end is unknown."""
         return self.values(snapshot, tree_of) if callable(self.values) else self.values
 
 
 def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
-    """Return the values of a class with `number` nested serializers: `make` takes their trees.
+    """Return the values of a class with `number` nested serializers: `make` takes their trees as arguments.
 
-    Flink does not check their number; here, another number raises `SnapshotError`.
+    Another number of nested serializers raises `SnapshotError`; Flink does not check it.
     """
     return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
-"""Attribute of a snapshot whose body was skipped: the unknown class, which is its own or that of a nested snapshot."""
+"""Attribute of a snapshot whose body was skipped: the unknown class, its own or that of a nested snapshot."""
 
 
 ABANDONED = "abandoned"
-"""Attribute of a snapshot in a form that later releases do not read: the last release that does."""
+"""Attribute of a snapshot in a form that Flink gave up: the last release that reads this form."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818
-    """The class or version of a snapshot has an unknown layout, so the bytes behind the snapshot cannot be found.
+    """The class or version of a snapshot has an unknown layout, so the end of the snapshot is unknown.
 
-    Other processes receive it as a plain `UnsupportedError`.
+    When pickled, this error becomes a plain `UnsupportedError`.
     """
 
     def __init__(self, class_name: str, version: int, path: str, offset: int) -> None:
@@ -25,7 +25,7 @@ class UnknownSerializer(UnsupportedError):  # noqa: N818
             f"version {version} of the serializer snapshot {class_name} is unknown",
             path=path,
             offset=offset,
-            advice="change only the parallelism, which needs no serializers: keys and values are not read then",
+            advice="change only the parallelism: then keys and values are not read, and serializers are not needed",
         )
         self.class_name = class_name
 
@@ -52,7 +52,7 @@ class SerializerSnapshot:
         return tuple(value for key, value in self.attributes if key == name)
 
     def covers(self, other: SerializerSnapshot) -> bool:
-        """Whether this equals `other`, except that its POJOs may know more subclasses, in any order."""
+        """Whether this snapshot equals `other`, except that its POJOs may know more subclasses, in any order."""
         if (self.class_name, self.version) != (other.class_name, other.version):
             return False
         if self.body == other.body:
@@ -76,5 +76,5 @@ class SerializerSnapshot:
 
 
 def short_class_name(name: str) -> str:
-    """Return a Java class without its package: people recognise `Tuple2`, and their own classes in full."""
+    """Return the name of a class of Flink or Scala without its package; other names are returned in full."""
     return name.rpartition(".")[2] if name.startswith(("org.apache.flink.", "scala.")) else name

@@ -1,7 +1,7 @@
 """Body of a serializer snapshot while it is read: a layout takes the values that its class wrote, in order.
 
-The bytes that belong to the class itself are also kept, apart from nested snapshots: two snapshots of a class are
-equivalent if these bytes are equal and the nested snapshots are equivalent.
+The body also keeps the class's own bytes, which are all bytes outside of nested snapshots. Two snapshots of a class are
+equivalent if their own bytes are equal and their nested snapshots are equivalent.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OPTIONAL_MAP_MAGIC = 5440760593776
 
 
 class OptionalEntry(NamedTuple):
-    """Entry of a map (`LinkedOptionalMapSerializer`); `value` reads the frame of its value, None if it is missing."""
+    """Entry of a map (`LinkedOptionalMapSerializer`): a reader of the frame of its value, None for a missing value."""
 
     name: str
     value: ByteReader | None
 
 
 def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapshot]) -> SerializerSnapshot:
-    """Return the only snapshot in `frame`; an unknown snapshot is skipped, because its end is known."""
+    """Return the only snapshot in `frame`; the body of an unknown snapshot is skipped, because its end is known."""
     start = frame.position
     try:
         snapshot = read(frame)
@@ -43,7 +43,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
 
 
 class Body:
-    """Cursor behind the version of a snapshot; each method takes the next value and keeps it under `name`."""
+    """Cursor in the body of a snapshot; its methods take the next value, and keep it as the attribute `name`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Body:
         self.attributes.append((name, self.reader.utf()))
 
     def text(self, name: str) -> None:
-        """Take a text of `StringValue.writeString`, which may be too long for `writeUTF`."""
+        """Take a string that `StringValue.writeString` wrote; it may be longer than those of `writeUTF`."""
         self.attributes.append((name, self.reader.text()))
 
     def i32(self, name: str) -> None:
@@ -78,11 +78,11 @@ class Body:
         self.attributes.append((name, str(self.reader.boolean())))
 
     def blob(self, name: str) -> None:
-        """Take an `i32` length and as many bytes; only their number is kept."""
+        """Take an `i32` length and that many bytes; the attribute keeps only their number."""
         self.attributes.append((name, f"{len(self.reader.blob())} bytes"))
 
     def java_object(self, name: str) -> None:
-        """Take a Java object stream; only the class is kept."""
+        """Take a Java object stream; the attribute keeps only the class of the object."""
         value = read_java_object(self.reader)
         self.attributes.append((name, value.java_class.name if isinstance(value, JavaObject) else str(value)))
 
@@ -93,7 +93,7 @@ class Body:
             raise self.reader.error(f"not {what}", at=at, expected=number, found=actual)
 
     def outer_version(self) -> int:
-        """Take and return the version of the outer snapshot; `UnknownSerializer` if the row does not have it."""
+        """Take and return the outer version; `UnknownSerializer` if the row does not have this outer version."""
         at = self.reader.position
         version = self.reader.i32()
         if version not in self._outer_versions:
@@ -114,7 +114,7 @@ class Body:
             self.snapshot()
 
     def optional_map(self, name: str) -> list[OptionalEntry]:
-        """Take a map whose keys and values lie in frames of known length, or are missing; return its entries."""
+        """Take a map whose keys and values lie in frames with a length, or are missing; return its entries."""
         at = self.reader.position
         magic = self.reader.i64()
         if magic != OPTIONAL_MAP_MAGIC:
@@ -132,12 +132,12 @@ class Body:
         frame = entry.value
         if frame is None:
             return None
-        # The length in front of a frame is not the class's own either: it changes with the nested snapshot.
+        # The length in front of a frame is excluded, too: it changes with the nested snapshot.
         self._foreign.append((frame.position - 4, frame.end))
         return read_to_end(frame, self._read_nested)
 
-    def disown(self, start: int) -> None:
-        """Exclude the bytes from `start` on from those that belong to the class itself."""
+    def exclude_from_own(self, start: int) -> None:
+        """Exclude the bytes from `start` to the cursor from the class's own bytes."""
         self._foreign = [span for span in self._foreign if span[0] < start]
         self._foreign.append((start, self.reader.position))
 

@@ -1,8 +1,8 @@
 """Merging of POJO snapshots from several subtasks, each with the subclasses that its subtask has met.
 
 `PojoSerializer` adds an unregistered subclass to its snapshot when it meets one. If two subtasks have met different
-subclasses, neither snapshot covers the other. A value names its own class, so a snapshot with the subclasses of both
-describes the values of both.
+subclasses, neither of their snapshots covers the other. A value names its own class, so a snapshot with the subclasses
+of both subtasks describes the values of both.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 
-def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
-    """Return the snapshot that covers all others, or a merged one; None if there is none."""
-    unlike = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
-    for wide in unlike:
-        if all(map(wide.covers, unlike)):
+def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
+    """Return a snapshot that covers all: one of them, or a merged one; None if they differ in more than subclasses."""
+    distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
+    for wide in distinct:
+        if all(map(wide.covers, distinct)):
             return wide
-    first: SerializerSnapshot | None = unlike[0]
-    return reduce(lambda merged, other: merged and put_together(merged, other), unlike[1:], first)
+    first: SerializerSnapshot | None = distinct[0]
+    return reduce(lambda merged, other: merged and merge_snapshots(merged, other), distinct[1:], first)
 
 
-def put_together(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
+def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
     """Return a snapshot that covers both; None if they differ in more than subclasses."""
     if first.covers(other):
         return first
@@ -39,7 +39,7 @@ def put_together(first: SerializerSnapshot, other: SerializerSnapshot) -> Serial
         return None
     if _is_unknown(first) or _is_unknown(other):
         return None
-    body = _of_pojos(first, other) if first.class_name == POJO.snapshot else _of_nested(first, other)
+    body = _merged_pojo(first, other) if first.class_name == POJO.snapshot else _merged_composite(first, other)
     if body is None:
         return None
     return read_snapshot(ByteReader(_written(SerializerSnapshot(first.class_name, first.version, body))))
@@ -56,8 +56,8 @@ class _Entry(NamedTuple):
     value: SerializerSnapshot | None
 
 
-def _of_pojos(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    """Merge the bodies of two POJOs, whose fields and registered subclasses must have the same names."""
+def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
+    """Return the merged body of two POJOs; None unless their fields and registered subclasses have the same names."""
     if first.values("class") != other.values("class"):
         return None
     out = ByteWriter()
@@ -79,11 +79,11 @@ def _of_pojos(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | N
 
 
 def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
-    """Merge the entries of two maps, either of which may lack it; None where they contradict each other."""
+    """Merge two entries with the same name, one of which may be missing; None if they contradict each other."""
     if mine is None or theirs is None:
         return mine or theirs
     if mine.value is not None and theirs.value is not None:
-        value = put_together(mine.value, theirs.value)
+        value = merge_snapshots(mine.value, theirs.value)
         return None if value is None else mine._replace(value=value)
     if mine.value is theirs.value:
         return mine
@@ -112,12 +112,12 @@ def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterat
         yield name, _Entry(key, next(values) if has_value else None)
 
 
-def _of_nested(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    """Merge two bodies whose nested snapshots come last, as in all composite serializers."""
+def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
+    """Return the merged body of two snapshots whose nested snapshots come last, as in all composite serializers."""
     head = _before_nested(first)
     if head is None or head != _before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    inside = [put_together(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
     merged = [snapshot for snapshot in inside if snapshot is not None]
     return head + b"".join(map(_written, merged)) if len(merged) == len(inside) else None
 

@@ -1,11 +1,11 @@
-"""Tree of types for the bytes of a serializer: each type knows its bytes, and how Java's `hashCode` follows from them.
+"""Tree of types for the bytes of a serializer: a type knows the format of its bytes, and its Java `hashCode`.
 
 Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of its elements with 31.
-A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
-as an array of one element, which adds 31, and so do the elements of a list in a row.
+A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list hashes
+like an array of one element, which adds 31. So does every element of a list in a row.
 
-The `hashCode` of a user's own class does not follow from the bytes. Values of such a type can be delimited without a
-formula for the hash, but hashed only with one.
+The `hashCode` of a user's own class does not follow from the bytes. The end of such a value is known, but a formula is
+needed for its hash.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class FixedHash(IntEnum):
     LONG = 5
     DOUBLE = 6
     DATE = 7
-    """`java.util.Date` and its subclasses: as `Long`, of the first eight bytes; the smallest long is null."""
+    """`java.util.Date` and its subclasses: the first eight bytes as `Long`; the smallest long means null."""
     LOCAL_DATE = 8
     LOCAL_TIME = 9
     LOCAL_DATE_TIME = 10
     INSTANT = 11
     LONG_VALUE = 12
     ZERO = 13
-    """`Tuple0`."""
+    """`Tuple0`: the hash is 0."""
     SCALA_LONG = 14
     """`Statics.longHash`: a long in the range of an int has the hash of that int."""
     IDENTITY = 15
@@ -56,7 +56,7 @@ _SIZES = {
     FixedHash.LONG_VALUE: (8,),
     FixedHash.SCALA_LONG: (8,),
 }
-"""Sizes in bytes of the values that a rule is for; a rule that is not here reads no bytes."""
+"""Possible sizes in bytes of the values that a rule is for; the other rules read no bytes."""
 
 
 class BlobHash(IntEnum):
@@ -66,14 +66,14 @@ class BlobHash(IntEnum):
     ARRAY = 1
     """`Arrays.hashCode(byte[])`."""
     BINARY_ROW = 2
-    """`MurmurHashUtil.hashByWords` of a `BinaryRowData`."""
+    """`BinarySegmentUtils.hashByWords` of a `BinaryRowData`."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if that is not the size.
+    """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if it differs from the size.
 
-    Raises `ValueError` for a size that the rule is not for.
+    Raises `ValueError` for a size that the rule does not allow.
     """
 
     size: int
@@ -103,9 +103,9 @@ class _Variable:
 
 @dataclass(frozen=True)
 class Text(_Variable):
-    """`StringValue.writeString`: the number of UTF-16 units, then the units, all packed.
+    """`StringValue.writeString`: the number of UTF-16 units, then the units, all as variable-length numbers.
 
-    If the type `has_null`, null is the number 0, and other numbers are one higher.
+    If the type `has_null`, the number is one more than that of the units, and 0 for null.
     """
 
     has_null: bool = True
@@ -122,7 +122,7 @@ class Number(_Variable):
 
 @dataclass(frozen=True)
 class Blob(_Variable):
-    """`i32` length and as many bytes."""
+    """An `i32` length, then that many bytes."""
 
     rule: BlobHash
 
@@ -149,14 +149,17 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Product:
-    """`ScalaCaseClassSerializer`; `default_hash`: the hash is the compiler's, `MurmurHash3.productHash`."""
+    """`ScalaCaseClassSerializer`; with `default_hash`, the class has the hash of Scala's compiler.
+
+    That is `MurmurHash3.productHash`.
+    """
 
     fields: tuple[TypeTree, ...]
     default_hash: bool = False
 
     @property
     def length(self) -> int | None:
-        """Length as for a tuple."""
+        """Length as for `Sequence`."""
         return _total_length(self.fields)
 
     @property
@@ -166,9 +169,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Masked(_Variable):
-    """`RowSerializer`: a mask whose bits, highest first, say which fields are null, then the other fields.
+    """`RowSerializer`: a mask whose bits, highest first, say which fields are null, then the fields that are not null.
 
-    If `has_kind`, the first two bits are the row's kind.
+    If `has_kind`, the first two bits of the mask are the row's kind.
     """
 
     fields: tuple[TypeTree, ...]
@@ -181,9 +184,9 @@ class Masked(_Variable):
 
 @dataclass(frozen=True)
 class Repeat(_Variable):
-    """An `i32` count, and the items as many times; if it `folds`, it hashes as a list.
+    """An `i32` count, then the `items` that many times; if it `folds`, the value hashes as a list.
 
-    The items have at least one byte, so a count above the number of remaining bytes is an error.
+    The items together have at least one byte, so a count above the number of remaining bytes is an error.
     """
 
     items: tuple[TypeTree, ...]
@@ -196,9 +199,9 @@ class Repeat(_Variable):
 
 @dataclass(frozen=True)
 class Union(_Variable):
-    """A tag (1 for a left value, `right_tag` for a right one), and the value.
+    """A tag (1 for a left value, `right_tag` for a right value), then the value.
 
-    The `right_tag` of `EitherSerializer` is 0, and its hash is that of the value; other unions have no hash.
+    The `right_tag` of `EitherSerializer` is 0, and its values hash as the value inside. Other unions have no hash.
     """
 
     left: TypeTree
@@ -212,7 +215,7 @@ class Union(_Variable):
 
 @dataclass(frozen=True)
 class Nullable:
-    """A flag for null, then the value, or `padding` bytes in its place if null (`NullableSerializer`)."""
+    """A null flag, then the value, or `padding` bytes if it is null (`NullableSerializer`)."""
 
     inner: TypeTree
     padding: int = 0
@@ -232,7 +235,7 @@ class Nullable:
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """A `hashCode` from the hashes of the fields: `constant` plus each hash times its weight, modulo 2^32.
+    """A `hashCode` made of the hashes of the fields: `constant` plus each hash times its weight, modulo 2^32.
 
     A field that is null has the hash `null`.
     """
@@ -244,7 +247,7 @@ class WeightedSum:
 
 @dataclass(frozen=True)
 class Flagged(_Variable):
-    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses cannot be delimited.
+    """`PojoSerializer`: flags, then each field as nullable. The end of an object of a subclass is unknown.
 
     `names` are the names of the fields. Without a `formula`, the hash is unknown.
     """
@@ -264,7 +267,7 @@ class Flagged(_Variable):
 
 @dataclass(frozen=True)
 class Deep:
-    """A value that a `Row` hashes, as a field or in a list: 31 more than its own hash, unless it is null."""
+    """A value in a `Row`, as a field or in a list: its hash is 31 more than that of `inner`, unless it is null."""
 
     inner: TypeTree
 
@@ -288,7 +291,7 @@ def parts(tree: TypeTree) -> Iterator[TypeTree]:
 
 
 def takes_bytes(tree: TypeTree) -> bool:
-    """Whether every value has at least one byte; values of a class without fields may have none."""
+    """Whether every value has at least one byte; a value of a class without fields may have none."""
     match tree:
         case Fixed(size):
             return size > 0

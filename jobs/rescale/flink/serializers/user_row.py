@@ -1,4 +1,4 @@
-"""Checks of a row that a user registers: its faults become errors that name the distribution and the class."""
+"""Checks of rows that users register: a fault becomes an error that names the distribution and the class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rescale.text.errors import RequestError, RescaleError
 
 
 def checked_row(row: Serializer, distribution: str) -> Serializer:
-    """Return a row whose functions raise `RequestError` for their own faults, and errors about bytes as they are.
+    """Return a row whose functions raise `RequestError` if they fail, and pass on errors about the bytes.
 
     Raises `RequestError` if the row itself is malformed.
     """
@@ -27,13 +27,13 @@ def checked_row(row: Serializer, distribution: str) -> Serializer:
 
 def _check_fields(row: Serializer) -> None:
     for name, is_right, kind in (
-        ("name", isinstance(row.name, str), "text"),
+        ("name", isinstance(row.name, str), "a text"),
         ("versions", _are_versions(row.versions) and len(row.versions) > 0, "releases by version, such as {1: '1.0'}"),
         ("outer_versions", _are_versions(row.outer_versions), "releases by version, such as {1: '1.0'}"),
-        ("layout", callable(row.layout), "function that reads a body"),
+        ("layout", callable(row.layout), "a function that reads a body"),
     ):
         if not is_right:
-            raise TypeError(f"{name} is no {kind}: {getattr(row, name)!r}")
+            raise TypeError(f"{name} must be {kind}, not {getattr(row, name)!r}")
     if row.values is not None and not callable(row.values):
         _check_tree(row.values)
 
@@ -45,10 +45,10 @@ def _are_versions(versions: Any) -> bool:
 
 
 def _check_tree(tree: Any) -> None:
-    """Raise `TypeError` unless everything in a tree is a type, and it can be hashed, as programs of keys are."""
+    """Raise `TypeError` unless every node of a tree is a type, and Python can hash the tree (`lower` is cached)."""
     for part in parts(tree):
         if not isinstance(part, TypeTree):
-            raise TypeError(f"no type of a value: {part!r}")
+            raise TypeError(f"not a type of type_tree: {part!r}")
     hash(tree)
 
 
@@ -65,7 +65,7 @@ def _checked_values(
     row: Serializer, values: Callable[[SerializerSnapshot, TreeOf], TypeTree], distribution: str
 ) -> Callable[[SerializerSnapshot, TreeOf], TypeTree]:
     def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
-        with _faults_of(row, distribution, "gives no tree of its values"):
+        with _faults_of(row, distribution, "does not return the tree of its values"):
             tree = values(snapshot, tree_of)
             _check_tree(tree)
         return tree

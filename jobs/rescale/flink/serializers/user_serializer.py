@@ -15,8 +15,9 @@ from rescale.text.errors import RequestError
 class UserSerializer:
     """A snapshot class, and the distribution that registers its row, such as `money 1.2`.
 
-    It can exist only where exactly that distribution is installed. Elsewhere, creating it, reading it from a plan and
-    receiving it in a Spark task raise `RequestError`. So no step uses another row than the plan.
+    An object of this class can exist only where exactly this distribution is installed. Elsewhere, creating the object,
+    reading it from a plan, and receiving it in a Spark task raise `RequestError`. So no step uses another row than
+    planning did.
     """
 
     snapshot: str
@@ -29,7 +30,7 @@ class UserSerializer:
                 f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
                 expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
                 found="none" if installed is None else installed.distribution,
-                advice=f"install {self.distribution} where each step runs and on all Spark workers; or plan again",
+                advice=f"install {self.distribution} wherever a step runs, and on all Spark workers; or plan again",
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -37,9 +38,9 @@ class UserSerializer:
 
 
 def user_serializers(snapshots: Iterable[SerializerSnapshot]) -> tuple[UserSerializer, ...]:
-    """Return the serializers of users that occur in the snapshots, at any depth, by class.
+    """Return the users' serializers that occur in the snapshots, at any depth, ordered by class.
 
-    Raises `RequestError` for a registration that cannot be used, even if no snapshot needs it.
+    Raises `RequestError` for an invalid registration, even if no snapshot needs it.
     """
     rows = registered()
     classes = {name for snapshot in snapshots for name in _classes(snapshot)} & set(rows)

@@ -1,7 +1,7 @@
 """Readable text for a value in the bytes of a serializer, for messages.
 
-The machine measures and hashes millions of keys; this describes the few that appear in messages. Values without a
-common notation (a window, an object of the table API) are shown by their bytes.
+`keys.machine` measures and hashes millions of keys; this module formats the few values that appear in messages. Values
+without a common notation (a window, an object of the table API) are shown as bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.
 
 
 def format_value(tree: TypeTree, reader: ByteReader) -> str:
-    """Describe the value at the reader's cursor, and move the cursor behind it.
+    """Return the value at the reader's cursor as text, and move the cursor behind the value.
 
     Raises `SnapshotError` if the bytes are not a value of this type.
     """

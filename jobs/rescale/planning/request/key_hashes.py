@@ -89,6 +89,6 @@ def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: Serializ
 
 
 def _check_key_ends(operator: Operator) -> None:
-    """Check all states, also those that are left out: validation reads their records, too."""
+    """Check that keys end where expected in all states, also in those left out: validation reads their records, too."""
     for header in dict.fromkeys(filter(None, operator.keyed_headers)):
         check_key_ends(header)

@@ -9,7 +9,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_of
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_from_options
 from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
@@ -56,7 +56,7 @@ def request_of_values(source: str, target: str, values: Values) -> Request:
         files=Files(values["files"]),
         uids=parse_uids((values["uids"] or "").splitlines()),
         allow_prefixes=values["allow-prefix"],
-        surgery=surgery_of(values),
+        surgery=surgery_from_options(values),
         moved=values["moved"],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rescale.flink.key_group_index import KeyGroupIndex
-from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.result_files import Format
@@ -46,7 +46,9 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
     Returns False if the entries cannot be read: planning their key groups refuses that.
     """
     streams = operator.heap_streams
-    if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
+    if len({stream.header for stream in streams}) < 2 or not all(
+        can_delimit_entries(stream.parsed) for stream in streams
+    ):
         return False
     old_holders = KeyGroupIndex(streams)
     return not all(_have_same_states(old_holders.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))

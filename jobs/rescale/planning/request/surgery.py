@@ -83,7 +83,7 @@ def _refuse_dropped(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> 
 
 
 def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
-    """Refuse an operator that is also renamed, and a request that drops all; both arguments hold operator ids."""
+    """Refuse to drop an operator that is also renamed, and to drop all operators; both arguments hold operator ids."""
     for operator in operators:
         if operator.operator_id in dropped and operator.operator_id in renamed:
             raise RequestError(

@@ -46,7 +46,7 @@ class SurgeryRequest:
 NO_SURGERY_REQUEST = SurgeryRequest()
 
 
-def surgery_of(values: Values) -> SurgeryRequest:
+def surgery_from_options(values: Values) -> SurgeryRequest:
     """Return the surgery with these values: all changes besides the shape. Raises `RequestError` for a wrong value."""
     return parse_surgery(
         renames=values["rename"],

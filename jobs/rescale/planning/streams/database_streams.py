@@ -128,7 +128,7 @@ class DatabasePlanner:
                     database_place(old_holder, piece_of(old_holder.header_extent)) for old_holder in old_holders
                 ),
                 size=size,
-                inline=self._inline.takes(size),
+                inline=self._inline.try_take(size),
             )
         )
 
@@ -144,7 +144,7 @@ class DatabasePlanner:
             CopiedFile(
                 subtask=subtask,
                 pieces=(piece,) if piece.length else (),
-                inline=self._inline.takes(piece.length),
+                inline=self._inline.try_take(piece.length),
                 local_name=name,
             )
             for name, piece in copied.items()

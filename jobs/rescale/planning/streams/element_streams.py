@@ -8,7 +8,7 @@ from rescale.flink.operator_state import merge_operator_state_headers, write_ope
 from rescale.flink.redistribution import redistribute
 from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.plan.new_streams import CheckedElements, CopiedElements, StateElements
-from rescale.plan.pieces import Literals, Piece, joined, piece_of
+from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of
 from rescale.planning.streams.inline import InlineBudget
 from rescale.snapshot.model import ElementStream, Operator
 from rescale.snapshot.reading.element_layouts import elements_of, layouts_of
@@ -34,8 +34,8 @@ def plan_elements(
                 continue
             header = common_header or _header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
-            pieces = joined([header, *(piece_of(extent) for _, extents in states for extent in extents)])
-            is_inline = inline.takes(sum(piece.length for piece in pieces))
+            pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in states for extent in extents)])
+            is_inline = inline.try_take(sum(piece.length for piece in pieces))
             elements = tuple(
                 StateElements(share.name, share.mode, tuple(extent.length for extent in extents))
                 for share, extents in states

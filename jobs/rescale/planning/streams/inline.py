@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from rescale.plan.operator_plan import OperatorPlan
+
 INLINE_LIMIT = 20 * 1024
 """Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
 
@@ -12,14 +16,15 @@ INLINE_BUDGET = 4 * 1024 * 1024
 class InlineBudget:
     """Chooses the streams that lie inline: small ones, in the order of the calls, until the budget is spent.
 
-    `spent` are bytes of inline streams that were chosen before.
+    `chosen` are the operators whose streams were chosen before.
     """
 
-    def __init__(self, spent: int = 0) -> None:
-        self._left = INLINE_BUDGET - spent
+    def __init__(self, chosen: Iterable[OperatorPlan] = ()) -> None:
+        inline = (stream.size for operator in chosen for stream in operator.streams if stream.inline)
+        self._left = INLINE_BUDGET - sum(inline)
 
-    def takes(self, size: int) -> bool:
-        """Return whether a stream of `size` bytes lies inline; if so, deduct its bytes from the budget."""
+    def try_take(self, size: int) -> bool:
+        """Return whether a stream of `size` bytes is stored inline; if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False
         self._left -= size

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from rescale.snapshot.keyed_state import KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator
 from rescale.text.errors import SnapshotError
 
-Holder = TypeVar("Holder", KeyedStream, KeyedHolder)
+Holder = TypeVar("Holder", KeyedStream, KeyedStateHolder)
 """A stream or a directory that holds the state of some key groups."""
 
 

@@ -15,7 +15,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.plan.pieces import Literals, Piece, joined, piece_of
+from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
@@ -78,11 +78,11 @@ class KeyGroupPlanner:
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
         lengths = tuple(-1 if piece is None else piece.length for piece in groups)
-        inline = self.inline.takes(sum(piece.length for piece in pieces))
+        inline = self.inline.try_take(sum(piece.length for piece in pieces))
         if any(piece.ids is not None for piece in pieces):
             return TranslatedKeyGroups(
                 subtask=subtask,
-                pieces=joined(pieces),
+                pieces=merge_adjacent(pieces),
                 inline=inline,
                 first_key_group=wanted.first,
                 key_groups=lengths,
@@ -91,7 +91,7 @@ class KeyGroupPlanner:
         return CopiedKeyGroups(
             slot=slot,
             subtask=subtask,
-            pieces=joined(pieces),
+            pieces=merge_adjacent(pieces),
             inline=inline,
             first_key_group=wanted.first,
             key_groups=lengths,

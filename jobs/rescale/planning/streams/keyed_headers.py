@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.plan.pieces import Literals, Piece, piece_of
-from rescale.snapshot.keyed_state import Changelog, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, KeyedStateHolder, KeyedStream
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 
@@ -33,6 +33,11 @@ class PlannedHeader:
     timer_id_tables: dict[int, int] = field(default_factory=dict)
     anew: frozenset[int] = frozenset()
 
+    @property
+    def number_of_states(self) -> int:
+        """Number of states in the header; a bound if a serializer is unknown."""
+        return MOST_UNKNOWN_STATES if self.parsed is None else len(self.parsed.states)
+
 
 NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)
 """An empty header: raw keyed state is written without a header."""
@@ -48,7 +53,7 @@ class HeaderPlanner:
 
     def plan(
         self,
-        old_holders: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedStateHolder],
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
         *,
@@ -66,7 +71,7 @@ class HeaderPlanner:
             and not left_out
             and all(old_holder.header == first.header for old_holder in old_holders)
         ):
-            if isinstance(first, Changelog):  # its header is composed, and lies in no file
+            if isinstance(first, Changelog):  # its header was composed, so no file has it
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
@@ -88,7 +93,7 @@ class HeaderPlanner:
 
     def _merged(
         self,
-        old_holders: Sequence[KeyedHolder],
+        old_holders: Sequence[KeyedStateHolder],
         parsed: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
         left_out: Collection[str],
@@ -107,11 +112,11 @@ class HeaderPlanner:
             _by_subtask(timers, tables[len(old_holders) :]),
         )
 
-    def _heap_header(self, old_holders: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """Return a header for all old holders if the streams with entries have the same states in the same places.
 
-        A stream without entries may lack states, because its subtask has not seen a key yet. It has nothing to
-        translate: its key groups are written anew, and stay empty.
+        A stream without entries may lack states, because its subtask has not seen a key yet. Nothing needs to be
+        translated in it: its key groups are written as empty ones.
         """
         full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
@@ -138,7 +143,7 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(old_holders: Sequence[KeyedHolder], tables: Sequence[int | None]) -> dict[int, int]:
+def _by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
     return {
         old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
     }

@@ -1,6 +1,6 @@
 """Keyed state whose records are read: the plan lists the records to read and the new streams with their headers.
 
-At another max parallelism every record may get another key group, so the plan cannot say where each one goes.
+At another max parallelism every record may get another key group, so the plan cannot know the new place of any record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator
 from rescale.snapshot.places import changelog_place, database_place, stream_place
 from rescale.text.errors import UnsupportedError
@@ -76,6 +76,7 @@ def plan_rekeyed(
     return Rekeying(
         sources=sources,
         header=piece,
+        number_of_states=header.number_of_states,
         compressed=compressed,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
@@ -104,6 +105,7 @@ def plan_heap_timers(
     return Rekeying(
         sources=tuple(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
         header=header.piece,
+        number_of_states=header.number_of_states,
         compressed=False,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
@@ -139,7 +141,7 @@ def _database(database: Database, ids: int | None) -> PlannedSource:
 
 
 def _changelog(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
-    def header_of(part: KeyedHolder) -> Piece:
+    def header_of(part: KeyedStateHolder) -> Piece:
         return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 
     return PlannedSource(changelog_place(changelog, header_of), ids, changelog.key_group_sizes)

@@ -15,7 +15,7 @@ _SHOWN = 5
 
 
 def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield what may become of chains whose operators get the new shapes; `changed` are operators that get others."""
+    """Yield warnings about chains whose operators get new shapes; `changed` are the operators with another shape."""
     yield from _common_maximum(snapshot.operators, changed, shapes)
     yield from generated_id_warnings(snapshot, shapes)
 

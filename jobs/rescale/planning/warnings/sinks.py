@@ -15,7 +15,7 @@ _BESIDE_THE_WRITER = (
     "{}: FileSinkCompactorCoordinator",
     "{}: FileSinkCompactorOperator",
 )
-"""Uids of a sink's operators beside its writer, which has the sink's own uid (`SinkTransformationTranslator`)."""
+"""Uids of a sink's operators other than its writer, which has the sink's own uid (`SinkTransformationTranslator`)."""
 
 
 def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Request) -> Iterator[str]:

@@ -75,7 +75,7 @@ def request_warnings(
 
 
 def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
-    """Yield a sentence for each change other than of shapes, which the user may not have meant.
+    """Yield a sentence for each change, other than of shapes, that the user may not have intended.
 
     `stopped` tells whether the snapshot is a savepoint that stopped the job.
     """

@@ -8,7 +8,7 @@ from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, note_on_rest
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted
 
 _LONGEST = 120
@@ -27,7 +27,7 @@ def difference_page(document: DiffDocument) -> Page:
     declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
     blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-    shown = first(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
+    shown = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
     rows = [_row(operator, state) for operator, state in shown]
     blocks += [table(headers, rows)] if rows else []
     blocks += note_on_rest(len(states) - len(rows), "more state", "more states", reported=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.insight.file_changes import FileChanges, OperatorChanges
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_ROWS, first, note_on_rest
+from rescale.report.shortening import MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
 
 _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read", "rows at most", "moved whole")
@@ -19,7 +19,7 @@ def file_changes_text(changes: FileChanges) -> str:
 def file_changes_page(changes: FileChanges) -> Page:
     """Return the page: the operators, what a round would read, and whether a live rescale pays off."""
     with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
-    shown = first(with_state, MOST_ROWS, lambda operator: -operator.read)
+    shown = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
         paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval(changes)),
         table(_HEADERS, [_row(operator) for operator in shown]),

@@ -138,7 +138,7 @@ def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def _telling(insight: Insight) -> list[ShapeAdvice]:
-    """Return the shapes of operators with enough keys for their evenness to mean something."""
+    """Return the shapes of operators with so many keys that their evenness is not due to chance."""
     return [shape for shape in insight.shapes if shape.few_keys is None]
 
 

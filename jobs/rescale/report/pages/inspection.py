@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.release_line import ReleaseLine
@@ -20,7 +20,7 @@ from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_document, prospects_section
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
+from rescale.report.shortening import MOST_OPERATORS, cut_table, left_operators, lowest, state_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -74,7 +74,7 @@ def inspection_text(document: Inspection) -> str:
 def inspection_page(document: Inspection) -> Page:
     """Return the page of an inspection."""
     operators = document.operators
-    shown = first(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
+    shown = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
         Listed(
             document.snapshot,
@@ -234,7 +234,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "raw keyed state"
     if operator.raw_timers:
         yield "timers as raw keyed state"
-    if not all(tells_entries(stream.parsed) for stream in operator.heap_streams):
+    if not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams):
         yield "heap entries that cannot be delimited"
     if operator.changelogs:
         changes = sum(changelog.log_size for changelog in operator.changelogs)

@@ -15,7 +15,7 @@ from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.text.units import counted
 
 _MOST_SUBTASKS = 8
-"""Most subtasks whose numbers the text shows; the JSON has all."""
+"""Largest number of subtasks whose numbers the text shows; the JSON has all."""
 
 
 def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:

@@ -12,7 +12,7 @@ from rescale.report.documents import Outcome
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.pages.declared import DECLARED, certified_lines, exceptions_clause
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, first, note_on_rest
+from rescale.report.shortening import MOST_OPERATORS, lowest, note_on_rest
 from rescale.runstate.certificate import Certificate, CertifiedRecords
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published
@@ -81,7 +81,7 @@ def certificate_text(certificate: Certificate) -> str:
 def certificate_page(certificate: Certificate) -> Page:
     """Return the page of a certificate, with its largest operators."""
     operators = certificate.operators
-    largest = first(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
+    largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
     shown = replace(certificate, operators=tuple(largest))
     number, left = counted(len(operators), "operator"), len(operators) - len(shown.operators)
     blocks: list[Block] = [

@@ -23,7 +23,7 @@ from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, note_on_rest, state_bytes
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, left_operators, lowest, note_on_rest, state_bytes
 from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -76,7 +76,7 @@ def plan_text(document: PlanDocument) -> str:
 def plan_page(document: PlanDocument) -> Page:
     """Return the page of a plan."""
     operators = document.operators
-    shown = first(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
+    shown = lowest(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
     moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
         Listed(
@@ -109,7 +109,7 @@ def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperato
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
         for operator in shown
         if operator.is_changed
-        for share in first(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes)
+        for share in lowest(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes)
     ][:MOST_ROWS]
     if not rows:
         return []

@@ -15,7 +15,7 @@ from rescale.report.sections.loads import MOST_TOLD_APART, fullest
 from rescale.text.units import counted, human_bytes
 
 _CELLS = 512
-"""Most cells of a strip: as many as a screen shows."""
+"""Largest number of cells of a strip: as many as a screen shows."""
 
 _SHADES = 24
 _FULL_SHADE = 3

@@ -14,7 +14,7 @@ from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.text.units import counted, human_bytes
 
 MOST_TOLD_APART = 64
-"""Most subtasks that are drawn one by one."""
+"""Largest number of subtasks that are drawn one by one."""
 
 _MOST_POINTS = 90
 _HIGHEST = 4.0

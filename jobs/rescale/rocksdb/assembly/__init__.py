@@ -1,1 +1,1 @@
-"""Making of databases for other key groups, from files of existing databases or from new files."""
+"""Make databases for other key groups, from files of existing databases or from new files."""

@@ -1,4 +1,4 @@
-"""The input and the output of `assemble`: source databases, and a database of files of the sources and new files."""
+"""Input and output of `assemble`: source databases, and a database of their files and new files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ SLOWS_DOWN = 20
 
 @dataclass(frozen=True)
 class SourceDatabase:
-    """A database whose rows count in `key_groups` only. `uri` is its place for errors, `options` its OPTIONS file.
+    """A database of which only the rows in `key_groups` are live state.
 
-    `ingested` are the SST files with a global sequence number in their properties (`TableProperties`).
+    `uri` names the database in errors, and `options` is the name of its OPTIONS file. `ingested` are the names of the
+    SST files with a global sequence number in their properties (`TableProperties`).
     """
 
     uri: str
@@ -29,7 +30,7 @@ class SourceDatabase:
 
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
-    """Return the source database of a handle's files; `ingested` stays empty, since no SST file is read."""
+    """Return the source database of a state handle's files; `ingested` stays empty, since no SST file is read."""
     options = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options.name if options else None)
@@ -46,7 +47,7 @@ class TakenFile:
 
 @dataclass(frozen=True)
 class MadeFile:
-    """New file `name`, which no source has."""
+    """File `name` of the new database with the content `data`, which no source has."""
 
     name: str
     data: bytes
@@ -54,7 +55,10 @@ class MadeFile:
 
 @dataclass(frozen=True)
 class AssembledDatabase:
-    """A new database, file by file; `reaching_out` are the names of the files with rows of foreign key groups."""
+    """A new database: its MANIFEST, its files from the sources (`taken`), and its new files (`made`).
+
+    `reaching_out` are the names of the files with rows of foreign key groups.
+    """
 
     manifest: Manifest
     taken: tuple[TakenFile, ...]
@@ -63,12 +67,12 @@ class AssembledDatabase:
 
     @cached_property
     def foreign_bytes(self) -> int:
-        """Size of the files with rows of foreign key groups, in bytes: Flink fetches them for several subtasks."""
+        """Bytes of the files with rows of foreign key groups, which Flink downloads for several subtasks."""
         files = self.manifest.files
         return sum(files[name].size for name in self.reaching_out)
 
     @cached_property
     def level_0_files(self) -> int:
-        """Largest number of files that a column family has in level 0; see `SLOWS_DOWN`."""
+        """Largest number of level-0 files in a column family; see `SLOWS_DOWN`."""
         families = self.manifest.column_families
         return max(sum(file.level == 0 for file in family.files) for family in families)

@@ -1,23 +1,25 @@
-"""Assembly of a database for other key groups from files of existing databases, without reading or writing any of them.
+"""Assembly of a database for other key groups from files of existing databases, without reading these files.
 
-The MANIFEST says which SST files count, in which level, and how new they are. So a new MANIFEST over the files of one
-database, or of several with different key groups, makes a new database. Files may hold rows of foreign key groups,
-which are hidden by deleted ranges in new small files. Flink writes the same deleted ranges when it clips a database,
-but first has to open it and to copy the rows of all other databases.
+The MANIFEST lists the live SST files, their levels and their ages. So a new MANIFEST over the files of one database, or
+of several databases with different key groups, makes a new database. Files may hold rows of foreign key groups. Range
+tombstones in small new files hide these rows. Flink writes the same tombstones when it clips a database
+(`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open the database, and copy the rows of
+all other databases into it.
 
-*Numbers.* Files get new numbers, in each source by age. RocksDB 6 requires one order of the files in level 0
-(`VersionBuilder::CheckConsistency`), so their sequence numbers in the MANIFEST are shifted: source after source. Rows
-keep their own numbers. This is right only because files of different sources have no key in common. RocksDB 8 and later
-order level 0 by epochs, which are shifted likewise. If any file lacks an epoch, all epochs are left out, and RocksDB
-computes them (`RecoverEpochNumbers`).
+*Numbers.* Files get new file numbers, which keep the files of one source in their order of age. RocksDB 6 requires one
+order of the level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the MANIFEST gets shifted
+sequence numbers for these files: those of a source follow those of the source before. Rows keep their own sequence
+numbers. This is correct only because files of different sources have no key in common. RocksDB 8 and later order level
+0 by epoch numbers, which are shifted likewise. If a file of a column family lacks an epoch number, all are left out,
+and RocksDB computes them (`RecoverEpochNumbers`).
 
-*Deleted ranges* lie in level 0 with the newest sequence numbers and epochs; in other places some releases ignore them.
-Each column family has at most one on each side, no wider than the files that reach out, because the next compaction
-rewrites all that it overlaps.
+*Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases ignore them
+elsewhere. Each column family has at most one below and one above the wanted key groups. A tombstone is no wider than
+the files that reach out, because the next compaction rewrites all files that it overlaps.
 
-*Clean and dirty.* A dirty database has files that reach out of its key groups, and deleted ranges there: Flink clipped
-it. Joined with another source, these ranges would hide live rows of that source. So only clean databases are joined,
-and a dirty one is compacted first (`compaction`).
+*Clean and dirty.* A dirty database has files that reach out of its key groups, and range tombstones there, because
+Flink clipped it. If it were joined with another source, these tombstones would hide live rows of that source. So only
+clean databases are joined, and a dirty one is compacted first (`compaction`).
 """
 
 from __future__ import annotations
@@ -51,23 +53,23 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
-    """Return a database with the rows of the sources in `key_groups`; each source has rows there.
+    """Return a database with the rows of the sources in `key_groups`; each source must have some of these key groups.
 
-    Raises `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
-    in level 0, and for more levels than Flink's databases have.
+    Raise `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
+    in level 0, and for more levels than Flink's databases have. Raise `SnapshotError` if files of one level overlap.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 
 
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
-    """Return whether `source` may be joined with others for `key_groups`: it has no file there that reaches out."""
+    """Return whether `source` may be joined with others for `key_groups`: none of its files there reaches out."""
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
 def refuse_ingested(source: SourceDatabase) -> None:
     """Raise `UnsupportedError` if level 0 has ingested files: their sequence numbers cannot be shifted.
 
-    An ingested file holds its sequence number itself, and the MANIFEST must have the same.
+    An ingested file stores its own sequence number, and the MANIFEST must have the same number.
     """
     ingested = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
     if ingested:
@@ -99,12 +101,12 @@ class _Taken:
 
 
 class _Assembly:
-    """The files of the sources from which one database is assembled."""
+    """Assembly of one database from files of the sources."""
 
     def __init__(self, sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._sources = sorted(enumerate(sources), key=lambda numbered: numbered[1].key_groups)
         self._max_parallelism = max_parallelism
-        if len(sources) == 1:  # its rows in other key groups are dead
+        if len(sources) == 1:  # rows of the source in other key groups are dead
             key_groups = key_groups.intersection(sources[0].key_groups)
         self._wanted = key_range(key_groups, max_parallelism)
         self._next_number = FIRST_TABLE
@@ -190,7 +192,7 @@ class _Assembly:
 
     @staticmethod
     def _with_epochs(files: list[_Taken]) -> list[LiveFile]:
-        """Return the files of a column family; in level 0, each source gets newer epochs than the sources before."""
+        """Return the files of a column family; in level 0, epoch numbers rise from source to source."""
         epochs = [taken.file.epoch for taken in files]
         if None in epochs:
             return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in files]
@@ -206,7 +208,7 @@ class _Assembly:
         ]
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
-        """Yield new files, without their sizes, with deleted ranges over the rows outside of the wanted range."""
+        """Yield the entries of new files with range tombstones over all foreign rows; their sizes are still 0."""
         begin, end = self._wanted.begin, self._wanted.end
         below = [file.smallest for file in files if self._wanted.reaches_below(file)]
         above = [file.largest for file in files if self._wanted.reaches_above(file)]
@@ -235,7 +237,7 @@ class _Assembly:
             )
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
-        """Check that no two files below level 0 overlap, as they would if two sources had one key group."""
+        """Check that no two files of a level below level 0 overlap, as they would if two sources shared a key group."""
         ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
         for before, after in pairwise(ordered):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:

@@ -1,10 +1,10 @@
 """Proof, from the MANIFESTs alone, that an assembled database has the rows of its sources.
 
-It compares the result with the sources, and does not use how the result was made. It proves two things. Every file of a
-source that may have rows of the wanted key groups is in the result exactly once, in the same level and order. All other
-rows of these files, and nothing else, are hidden by deleted ranges that are newer than all rows.
+The proof compares the result with the sources, and ignores how the result was made. It shows two things. First, the
+result has every source file that may have rows of the wanted key groups exactly once, in the same level and order.
+Second, range tombstones that are newer than all rows hide the rows of these files in other key groups, and no others.
 
-It does not prove that the files have the same bytes, which is checked elsewhere, and it reads no rows.
+The proof reads no rows, and does not show that the files have the same bytes, which is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
-    """File `name` of the source with number `source`."""
+    """File `name` of the source database with number `source`."""
 
     source: int
     name: str
@@ -34,7 +34,8 @@ class Origin(NamedTuple):
 class ResultDatabase:
     """A database to check; `uri` names it in errors.
 
-    Each of its SST files is either in `origins`, or in `deleted` with the deleted ranges that were read from it.
+    Each SST file of the database is either in `origins`, which names its source file, or in `deleted`, which has the
+    range tombstones that were read from it.
     """
 
     uri: str
@@ -67,7 +68,7 @@ class _Proof:
         names = self._result.manifest.files.keys()
         known = self._result.origins.keys() | self._result.deleted.keys()
         if names != known or self._result.origins.keys() & self._result.deleted.keys():
-            raise self._error("an SST file of unknown origin", expected=known, found=set(names))
+            raise self._error("the database has an SST file of unknown origin", expected=known, found=set(names))
         for family in self._result.manifest.column_families:
             self._check_family(family)
 
@@ -116,7 +117,7 @@ class _Proof:
         self._check_order([pair for pair in pairs if pair[0].level == 0], state)
 
     def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
-        """Check files of one source in level 0: all are shifted by the same number, and their order is unchanged."""
+        """Check the level-0 files of one source: all are shifted by the same number, and their order is unchanged."""
         ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
         ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
@@ -127,7 +128,7 @@ class _Proof:
             raise self._error("the files of one source are not in the source's order of age", state=state)
 
     def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
-        """Check level 0: of two sources, all files of one are newer than all of the other, by number and by epoch."""
+        """Check level 0: the files of two sources do not interleave, neither by sequence number nor by epoch number."""
         by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
         for older, newer in pairwise(by_age):
             last = max(file.largest_sequence for file in older)
@@ -144,16 +145,16 @@ class _Proof:
         self._check_foreign_hidden(taken, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
-        """Return the only deleted range of a file, after a check against the file's entry in the MANIFEST."""
+        """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
         expected = [DeletedRange(file.smallest, file.largest, sequence)]
         present = list(self._result.deleted[file.name])
         if present != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
-            raise self._error("a deleted range differs from its entry in the MANIFEST", state=state, found=file.name)
+            raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
     def _check_newest(self, deleted: Sequence[LiveFile], taken: Sequence[LiveFile], state: str) -> None:
-        """Check that deleted ranges are newer than all rows, by sequence number and epoch, and differ in age."""
+        """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
         newest = max((file.largest_sequence for file in taken), default=0)
         newest_epoch = max((file.epoch or 0 for file in taken), default=0)
         sequences = [file.largest_sequence for file in deleted]
@@ -161,23 +162,23 @@ class _Proof:
             file.epoch is not None and file.epoch <= newest_epoch for file in deleted
         )
         if older or len(set(sequences)) < len(sequences):
-            raise self._error("a deleted range is not newer than the rows that it must hide", state=state)
+            raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
         if len({file.epoch is None for file in (*taken, *deleted)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_stay(self, ranges: Sequence[KeyRange], state: str) -> None:
-        """Check that no deleted range covers the subtask's own key groups."""
+        """Check that no range tombstone covers the subtask's own key groups."""
         for hidden in ranges:
             if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
                 raise self._error(
-                    "a deleted range covers key groups of the subtask",
+                    "a range tombstone covers key groups of the subtask",
                     state=state,
                     expected=f"nothing from {self._wanted.begin.hex()} to {self._wanted.end.hex()}",
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
 
     def _check_foreign_hidden(self, taken: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
-        """Check that rows below and above the subtask's key groups are deleted."""
+        """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in taken:
             below = not self._wanted.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
@@ -189,7 +190,7 @@ class _Proof:
                 raise self._error("rows of foreign key groups are not hidden", state=state, found=file.name)
 
     def _check_levels(self, family: ColumnFamily) -> None:
-        """Check that no two files below level 0 overlap."""
+        """Check that no two files of a level below level 0 overlap."""
         ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
         for first, second in pairwise(ordered):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
@@ -206,6 +207,6 @@ class _Proof:
 
 
 def _place(file: LiveFile) -> tuple[object, ...]:
-    """Return the parts of a file's entry that assembly does not change."""
+    """Return the fields of a file's entry that assembly does not change."""
     sequences = (file.smallest_sequence, file.largest_sequence) if file.level else ()
     return file.level, file.size, file.smallest_key, file.largest_key, sequences

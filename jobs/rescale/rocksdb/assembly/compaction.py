@@ -1,13 +1,13 @@
-"""Assembly of a database from files of others, after which RocksDB removes all rows of foreign key groups.
+"""Assembly of a database from files of others, and a compaction that removes all rows of foreign key groups.
 
-Files of an assembled database may reach out of its key groups, and Flink fetches such a file for several subtasks. Here
-RocksDB compacts the ranges outside: it rewrites the files that reach out and the files that they overlap in lower
-levels, and no others. The result has only its own rows and no deleted ranges, so it may be joined with others. This is
-also how a dirty database is cleaned before it is joined.
+Files of an assembled database may reach out of its key groups, and Flink downloads such a file for several subtasks.
+This module lets RocksDB compact the key ranges outside: it rewrites the files that reach out and the files that they
+overlap in lower levels, and no others. The result has only rows of its own key groups and no range tombstones, so it
+may be joined with other databases. A dirty database is cleaned in the same way before it is joined.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
-keeps its number was not rewritten, since RocksDB never uses a number twice. (The inode proves nothing: the file system
-reuses that of a deleted file.)
+keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
+systems reuse the inode of a deleted file.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OPTIONS = (
     "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
     "stats_dump_period_sec=0;stats_persist_period_sec=0;info_log_level=FATAL_LEVEL"
 )
-"""Flink's levels and table format, and no compactions or statistics that depend on the time."""
+"""RocksDB options: Flink's levels and table format, and no compactions or statistics that depend on time."""
 
 _FORCE_OPTIMIZED = 3
 """`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
@@ -60,7 +60,7 @@ _FULL = tuple(map(os.strerror, NO_ROOM))
 
 @dataclass(frozen=True)
 class StoredDatabase:
-    """A database with the place of each file, by name; `written` are the names of files in a scratch directory."""
+    """A database with the place of each file, by name; `written` are the names of the files in a scratch directory."""
 
     database: SourceDatabase
     files: Mapping[str, StoredFile]
@@ -73,9 +73,9 @@ def compacted_database(
 ) -> Iterator[StoredDatabase]:
     """Provide a database with the rows of the sources in `key_groups`, and no others, until the block ends.
 
-    Its files are files of the sources in their places, new SST files below `scratch`, and small files as data. Sources
-    may be dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raises as
-    `fetched_database` and `assemble`, and `SnapshotError` or `StoreError` for errors of RocksDB.
+    Its files are source files in their places, new SST files below `scratch`, and small files in memory. Sources may be
+    dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raise the errors
+    of `fetched_database` and `assemble`, and `SnapshotError` or `StoreError` for errors of RocksDB.
     """
     with ExitStack() as stack:
         if len(sources) > 1:
@@ -119,7 +119,7 @@ def _stored(
 
 
 def _compact_apart(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """Compact the directory in a child process, which damaged files may crash."""
+    """Compact the directory in a child process, because a damaged file may crash RocksDB."""
     check_tables(directory)
     size = sum(file.length for file in directory.files)
     try:
@@ -136,7 +136,7 @@ def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifes
 
 
 def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """Compact the ranges outside of `wanted`, in all column families with files that reach out."""
+    """Compact the key ranges outside of `wanted`, in all column families with files that reach out."""
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
@@ -156,11 +156,11 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    rocksdb.checked("wait_for_compact", address, waiting)  # the call before reports no error
+                    rocksdb.checked("wait_for_compact", address, waiting)  # compact_range_cf_opt reports no error
         except RocksdbError as error:
             if any(message in str(error) for message in _FULL):
                 raise StoreError(
-                    "the disk is full on which RocksDB compacts a database",
+                    "the disk on which RocksDB compacts a database is full",
                     path=str(directory.path.parent),
                     found=f"RocksDB says: {error}",
                     advice=ROOM,
@@ -169,7 +169,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
 
 
 def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
-    """Return the database in the directory: untouched files keep their places, and new ones are numbered after them."""
+    """Return the compacted database: untouched files keep their places, and new files get the numbers after them."""
     manifest, old = _manifest_in(directory), before.database.manifest
     if not wanted.holds(manifest.files.values()):
         raise IntegrityError(

@@ -1,11 +1,12 @@
-"""The MANIFEST of a database that consists of a base database and changes, without rewriting files of the base.
+"""MANIFEST of a database that adds changes to a base database, without rewriting files of the base.
 
 Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
-rows have one sequence number, newer than all of the base. Both are needed: a lookup goes level by level and takes the
-first row that it finds (`Version::Get`), and an iterator takes the row with the largest sequence number (`DBIter`).
+rows have one sequence number, larger than all of the base. Both the level and the sequence number are needed: a lookup
+searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the row with the
+largest sequence number (`DBIter`).
 
-A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Level 0 is left
-to RocksDB, which orders files there by other rules (`RecoverEpochNumbers`).
+A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Changes never go
+into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamil
 
 
 class ChangesPlace(NamedTuple):
-    """Level for the files of changes, and sequence number of their rows."""
+    """Level of the files of changes, and sequence number of all their rows."""
 
     level: int
     sequence: int
@@ -34,10 +35,10 @@ def place_of_changes(base: Manifest) -> ChangesPlace | None:
 def continued_manifest(
     base: Manifest, changes: Mapping[str, Sequence[NewTable]], place: ChangesPlace, created: int
 ) -> Manifest:
-    """Return the MANIFEST of `base` with `changes` above it; `changes` has all states of the new database, by name.
+    """Return the MANIFEST of `base` with `changes` above it; `changes` maps all states to their new files.
 
     Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
-    state by state, in the order of their keys. `created` is in seconds since 1970. Raises `IntegrityError` if new files
+    state by state, in the order of their keys. `created` is in seconds since 1970. Raise `IntegrityError` if new files
     of a state overlap.
     """
     before = {family.name: family.files for family in base.column_families}

@@ -1,7 +1,7 @@
-"""The MANIFEST of a database of new SST files only.
+"""MANIFEST of a database that has new SST files only.
 
-The files of a state do not overlap, so all of them go into the last level. Their rows have the sequence number 0, as
-RocksDB itself sets it in the last level for rows that have no older version.
+The files of a state do not overlap, so all of them go into the last level. All rows have the sequence number 0, which
+RocksDB itself gives rows of the last level that have no older version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.text.errors import IntegrityError
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` are those of these two rows."""
+    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` has the `ValueType` of both rows."""
 
     size: int
     smallest: bytes
@@ -29,9 +29,9 @@ class NewTable:
 
 
 def manifest_of(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
-    """Return the MANIFEST of a database with these states, each with its files in the order of their keys.
+    """Return the MANIFEST of a new database; `tables` maps each state to its files, in the order of their keys.
 
-    Files are numbered in that order, state by state; `created` is in seconds since 1970. Raises `IntegrityError` if
+    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raise `IntegrityError` if
     files of a state overlap.
     """
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE
@@ -56,7 +56,7 @@ def check_apart(tables: Sequence[NewTable], state: str) -> None:
 
 
 def live_file(number: int, table: NewTable, created: int, *, level: int = LEVELS - 1, sequence: int = 0) -> LiveFile:
-    """Return the MANIFEST entry of a file whose rows all have the sequence number `sequence`."""
+    """Return the MANIFEST entry of file `number`, whose rows all have the sequence number `sequence`."""
     smallest, largest = table.kinds
     return LiveFile(
         level=level,

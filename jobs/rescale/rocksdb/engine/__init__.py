@@ -1,1 +1,1 @@
-"""RocksDB itself, called through its library: databases opened, rows read in batches, sorted and written."""
+"""RocksDB itself, called through its library: it opens databases, and reads and writes rows in batches."""

@@ -1,8 +1,8 @@
 """Check that the key range of every SST file in the MANIFEST covers all rows of the file.
 
-An iterator returns all rows of a file, whatever its range in the MANIFEST. A lookup of one key, as a job makes it, only
-reads files whose range has the key (`FilePicker`, `FindFile`), so it would miss rows outside of the range. A range may
-be wider than the rows: deleted ranges widen it.
+An iterator returns all rows of a file, whatever key range the MANIFEST records. A job looks up single keys, and a
+lookup reads only files whose range has the key (`FilePicker`, `FindFile`), so it would miss rows outside of the range.
+A range may be wider than the rows, because range tombstones widen it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
-    """Raise `SnapshotError` for a file with rows outside of its range in the MANIFEST.
+    """Raise `SnapshotError` if a file has rows outside of its range in the MANIFEST.
 
-    Reads the end, the index and two blocks of each file. Files that are damaged, or have a format that is not supported
-    here, are skipped: RocksDB reports those.
+    The check reads the end, the index and two blocks of each file. It skips files that are damaged or have a format
+    that `SstTable` does not support, because RocksDB reports those.
     """
     by_name = {file.name: file for file in directory.files}
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
@@ -45,7 +45,7 @@ def _ends(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, Tab
 
 def _check(live: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
     begin = InternalKey(first.key, first.sequence, first.kind)
-    # Rows of an ingested file have the number 0; the MANIFEST's counts instead (`GetGlobalSequenceNumber`).
+    # Rows of an ingested file have sequence number 0; the MANIFEST's applies instead (`GetGlobalSequenceNumber`).
     end = InternalKey(last.key, last.sequence or live.largest_sequence, last.kind)
     if live.smallest_key.order > begin.order:
         raise _error("begins after its first row", live, begin, live.smallest_key, uri, state)
@@ -65,4 +65,4 @@ def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri:
 
 
 def _text(key: InternalKey) -> str:
-    return f"{key.user_key.hex()} (number {key.sequence}, type {key.kind})"
+    return f"{key.user_key.hex()} (sequence number {key.sequence}, type {key.kind})"

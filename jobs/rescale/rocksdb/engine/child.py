@@ -1,8 +1,9 @@
 """Child processes in which RocksDB reads files: a damaged file can crash the child, but not its parent.
 
-A child is forked when none is idle, and serves conversations until its parent ends. So reading a database costs a few
-messages, but no fork. A conversation runs a generator in the child: requests are sent to it, and its answers are what
-it yields. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid until the next answer.
+A child is forked when none is idle, and serves conversations until its parent ends. So reading a database usually costs
+a few messages, but no fork. A conversation runs a generator in the child: the parent sends requests to the generator,
+and the values that it yields are the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid
+until the next answer.
 """
 
 from __future__ import annotations
@@ -28,31 +29,31 @@ from rescale.text.errors import RescaleError, unexpected
 Conversation = Generator[Any, Any, None]
 
 _MEMORY_BYTES = 6 * LARGEST_RECORD
-"""Memory that a child may add to what it has at the fork: RocksDB holds several copies of the largest row."""
+"""Bytes by which a child's memory may grow after the fork: RocksDB holds several copies of the largest row."""
 
 _SECONDS, _SLOWEST_PER_SECOND = 600, 1_000_000
-"""Time limit of an answer: these seconds, plus the time to read the files at the slowest rate of a disk (bytes/s)."""
+"""Time limit of an answer: these seconds, plus the time to read the files from the slowest disk (bytes per second)."""
 
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 _idle: list[Child] = []
 _at_work: set[Child] = set()
-"""References to busy children: the garbage collector could otherwise close a child's connection before its reader."""
-os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+"""References to busy children: otherwise the garbage collector could close a child's connection while it is read."""
+os.register_at_fork(after_in_child=_idle.clear)  # the idle children belong to the parent
 
 
 class ChildEnded(Exception):  # noqa: N818
-    """The child ended without an answer. Never leaves this package."""
+    """The child ended without an answer. This package turns it into another error."""
 
     def __init__(self, how: str, *, killed: bool) -> None:
         super().__init__(how)
         self.killed = killed
-        """Whether another process killed it, or this one did after the time limit: then no file is to blame."""
+        """Whether another process killed the child, or this one did after the time limit: then no file is to blame."""
 
 
 class Talk:
-    """Conversation with a child about files that have `size` bytes together."""
+    """Conversation with a child about files that have `size` bytes in total."""
 
     def __init__(self, child: Child, size: int) -> None:
         self._child = child
@@ -60,7 +61,7 @@ class Talk:
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
-        """Return the next value of the generator; raise the error that ended it, or `ChildEnded` if the child ended."""
+        """Return the generator's next answer. Raise the error that ended it, or `ChildEnded` if the child ended."""
         self._is_over = True
         answer, error = self._child.exchange(request, self._seconds)
         if error is not None:
@@ -76,9 +77,10 @@ class Talk:
 
 @contextmanager
 def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iterator[Talk]:
-    """Provide a conversation with the generator `start(arrays, *arguments)` in a child, until the block ends.
+    """Provide a conversation with the generator `start(arrays, *arguments)` in a child process, until the block ends.
 
-    The generator's first answer is dropped. Requests and answers must be picklable; None is no valid request.
+    `size` is the total size of the files that the generator reads, in bytes. The generator's first answer is dropped.
+    Requests and answers must be picklable, and a request must not be None.
     """
     child = _a_child()
     try:
@@ -105,7 +107,7 @@ def _a_child() -> Child:
 
 
 class Child:
-    """Child process forked from this one, so that it has all libraries loaded."""
+    """Child process that is forked from this one, so that all libraries are loaded in it."""
 
     def __init__(self) -> None:
         with LOADING:
@@ -135,7 +137,7 @@ class Child:
         return answer
 
     def let_go(self) -> None:
-        """Keep the child for the next conversation; end it if it still owes an answer or uses much shared memory."""
+        """Keep the child for the next conversation; end it instead if it owes an answer or uses much shared memory."""
         _at_work.discard(self)
         if self._owes_an_answer or self._arrays.is_large:
             self.close()
@@ -143,7 +145,7 @@ class Child:
             _idle.append(self)
 
     def close(self) -> None:
-        """Kill the child, whatever it is doing."""
+        """Kill the child, whatever it does."""
         if not self._has_ended:
             os.kill(self.pid, signal.SIGKILL)
             self._wait()
@@ -174,7 +176,7 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     """Run the child: hold conversations until the parent closes the connection, then exit."""
     code = 1
     try:
-        gc.disable()  # it could close the parent's connections
+        gc.disable()  # a collection could close the parent's connections
         for number in (signal.SIGTERM, signal.SIGHUP, *_FROM_WITHIN):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to both; the parent handles it
@@ -207,7 +209,7 @@ def _converse(connection: Connection, arrays: SharedArrays) -> None:
 
 
 def _close_all_but(kept: set[int]) -> None:
-    """Close inherited descriptors: an open copy of another child's connection would hide the parent's end from it."""
+    """Close inherited descriptors: a copy of another child's connection would hide from it that the parent ended."""
     for path in list(Path("/dev/fd").iterdir()):
         if int(path.name) not in kept:
             with suppress(OSError):
@@ -216,14 +218,14 @@ def _close_all_but(kept: set[int]) -> None:
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    with suppress(OSError, ValueError):  # where there is no /proc, or less is allowed already
+    with suppress(OSError, ValueError):  # no /proc, or a lower limit already applies
         has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (has + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _end_with_the_parent(descriptor: int) -> None:
-    """End this process when the parent closes its side of the connection, even while RocksDB is reading."""
+    """End this process when the parent closes its side of the connection, even while RocksDB reads."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # a hang-up is reported without being asked for
+    waiting.register(descriptor, 0)  # poll always reports a hang-up
     waiting.poll()
     os._exit(0)

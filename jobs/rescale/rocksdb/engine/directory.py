@@ -1,8 +1,9 @@
-"""The files of a database in a scratch directory, where RocksDB can open them.
+"""The files of a database in a scratch directory, where RocksDB can open the database.
 
-RocksDB writes at least a log into the directory that it opens, so it never opens the snapshot's own: local files are
-linked symbolically, and all others are fetched, a few at a time in bounded chunks. The directory is removed when the
-block ends. A task reads its databases one after the other, or small ones together, so the largest bounds the disk.
+RocksDB writes at least a log into the directory that it opens, so it must not open the snapshot's directory. The
+scratch directory has symbolic links to local files, and copies of all other files, which are fetched a few at a time in
+bounded chunks. The directory is removed when the block ends. A task reads its databases one after the other, or small
+ones together, so the largest database bounds the disk space.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True)
 class DatabaseDirectory:
-    """Directory `path` that holds `files`, each under its name."""
+    """Directory `path` that holds the `files` of a database under their names."""
 
     path: Path
     files: tuple[StoredFile, ...]
 
     def content(self, file: StoredFile) -> bytes:
-        """Return the content of a file; `SnapshotError` if the file that it is linked to is gone."""
+        """Return the content of a file. Raise `SnapshotError` if the target of its link is gone."""
         try:
             return (self.path / file.name).read_bytes()
         except OSError as error:
@@ -47,8 +48,8 @@ class DatabaseDirectory:
 def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
     """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
-    Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
-    too short or changed (linked ones are also checked when the block ends), and `StoreError` if the disk has no room.
+    Raise `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone, too
+    short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):
         yield directory
@@ -58,9 +59,10 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
 def partly_fetched_database(
     files: Sequence[StoredFile], scratch: Path, in_parts: Collection[str]
 ) -> Iterator[tuple[DatabaseDirectory, PartsOfFiles]]:
-    """Provide a database as `fetched_database` does, but only fetch parts of the files that have names `in_parts`.
+    """Provide a database as `fetched_database` does, but do not fetch the files with names `in_parts` as a whole.
 
-    Before rows of these files are read, the caller fetches their blocks. Linked and small files are always whole.
+    The caller must fetch the blocks of these files before it reads rows from them. Linked and small files are always
+    whole.
     """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}
@@ -92,7 +94,7 @@ def partly_fetched_database(
 
 
 def _is_whole_local_file(file: StoredFile) -> bool:
-    """Whether the file can be used where it lies."""
+    """Return whether the file is a whole local file, which can be linked."""
     if file.data is not None or is_s3(file.uri) or file.start:
         return False
     there = open_store(file.uri).stat(file.uri)
@@ -103,7 +105,7 @@ def _check_space(scratch: Path, needed: int) -> None:
     free = shutil.disk_usage(scratch).free
     if needed > free:
         raise StoreError(
-            "a database does not fit on the disk that it is fetched to",
+            "the disk has no room for the database that is fetched to it",
             path=str(scratch),
             expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
             found=f"{free} bytes are free",
@@ -117,7 +119,7 @@ def _link(file: StoredFile, path: Path) -> None:
 
 
 def _check_version(file: StoredFile) -> None:
-    """`SnapshotError` if a local file is gone, or another version than the pinned one."""
+    """Raise `SnapshotError` if a local file is gone, or is not the pinned version."""
     open_store(file.uri).read(file.uri, 0, 0, file.pin)
 
 

@@ -1,4 +1,4 @@
-"""Errors of the disk that databases are fetched to."""
+"""Errors of the disk to which databases are fetched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rescale.text.errors import NO_ROOM, StoreError
 _PLACE = "name a directory that can be written to in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir)"
 ROOM = (
     "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
-    "volume): as many databases as tasks lie there at once"
+    "volume): it holds as many databases at once as there are tasks"
 )
 
 

@@ -1,7 +1,8 @@
-"""Reading of a database as canonical key groups: the rows of all its states, key group by key group.
+"""Read a database as canonical key groups: the rows of all its states, key group by key group.
 
-RocksDB holds the rows of each state apart, in the order of their key groups. A canonical key group has the rows of all
-states (`FullSnapshotAsyncWriter`). So the states are read side by side, and each goes on where it stopped.
+RocksDB holds the rows of each state in a column family of their own, in the order of their key groups. A canonical key
+group has the rows of all states (`FullSnapshotAsyncWriter`). So one iterator for each state is open, and continues in
+the next key group where it stopped.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _RECORDS_AT_ONCE = 1 << 16
 
 
 class FramedRows(NamedTuple):
-    """Key groups in canonical framing; the first and the last may be parts of one. Valid until the next result.
+    """Key groups in canonical framing, valid until the next result; the first and the last may be parts of a key group.
 
-    `pieces` are (key group, bytes) in order; `records` are the records in them.
+    `pieces` are (key group, bytes) pairs in order, and `records` are the records in them.
     """
 
     pieces: tuple[tuple[int, memoryview], ...]
@@ -35,9 +36,11 @@ class FramedRows(NamedTuple):
 
 
 class KeyGroupRows(NamedTuple):
-    """All live rows in these key groups in canonical framing, of the states with `ids`, in the order of the ids.
+    """Request for all live rows in these key groups, in canonical framing.
 
-    Elements of a list that were added one by one come as one value.
+    `ids` maps the names of the states to their state ids, which order the states in a key group.
+
+    List elements that were added one by one (merge operands) come as one value.
     """
 
     max_parallelism: int
@@ -49,7 +52,7 @@ class KeyGroupRows(NamedTuple):
         return self.ids
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
-        """Yield key groups in order; `SnapshotError` at the first damage that RocksDB meets."""
+        """Yield key groups in order. Raise `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
         prefix = prefix_size(self.max_parallelism)
@@ -66,7 +69,7 @@ class KeyGroupRows(NamedTuple):
 
 
 class _SideBySide:
-    """States read side by side into the same arrays; each goes on where it stopped."""
+    """Iterators, one for each state, that fill the same arrays and continue where they stopped."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""A Flink database, read by RocksDB in a child process.
+"""A Flink database that RocksDB reads in a child process.
 
-RocksDB checks the checksum of every block and reports damage. But it trusts blocks with a right checksum: a forged
-index entry for a block larger than the file makes it allocate that much memory and abort, and a forged list of
-partitions makes it read out of bounds. Such a crash ends only the child. The parent then names the database and
-searches its indexes for the forged file. This search is not made beforehand: it costs much of a whole read.
+RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
+index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
+index partitions makes it read out of bounds. Such a crash ends only the child. The parent then searches the indexes of
+the database for the forged file. It does not search beforehand, because that takes nearly as long as reading the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MORE = "more"
 
 
 class DatabaseReading(Protocol[T_co]):
-    """Picklable task that reads an open database in the child; `states` are the states whose files it reads."""
+    """Picklable request to read an open database in the child; `states` are the states whose files it reads."""
 
     @property
     def states(self) -> Collection[str]: ...
@@ -48,10 +48,10 @@ class GuardedDatabase:
         self._states = states
 
     def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
-        """Yield the results of `reading`; each is valid until the next. Exhaust one reading before the next one.
+        """Yield the results of `reading`, each valid until the next one. Exhaust a reading before you start another.
 
-        Raises as `reading` does, `SnapshotError` if the files ended RocksDB's process, and `StoreError` if something
-        else ended it.
+        Raise the errors of `reading`, `SnapshotError` if the files crashed the child, and `StoreError` if it ended
+        otherwise.
         """
         request: Any = reading
         while True:
@@ -67,9 +67,9 @@ class GuardedDatabase:
 
 @contextmanager
 def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[GuardedDatabase]:
-    """Provide the database in a directory; `states` are the names of its states in the meta stream.
+    """Provide the database in a directory, open in a child process; `states` are its state names in the meta stream.
 
-    Raises as `opened_database`, and as `GuardedDatabase.read` if the child process ends.
+    Raise the errors of `opened_database`, and those of `GuardedDatabase.read` if the child ends.
     """
     from rescale.rocksdb.engine import row_loop  # imported late: it needs numba, which only tasks have
 
@@ -87,7 +87,7 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
 def _reader(
     arrays: SharedArrays, directory: DatabaseDirectory, states: Collection[str]
 ) -> Generator[Any, DatabaseReading[Any] | str, None]:
-    """Serve readings in the child: a reading comes as a request, its results are the answers, and None ends them."""
+    """Serve readings in the child: each request is a reading, its results are the answers, and None ends them."""
     with opened_database(directory, states) as database:
         request = yield None
         while not isinstance(request, str):
@@ -100,15 +100,16 @@ def _reader(
 def error_of_ended(
     ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
 ) -> RescaleError:
-    """Return the error for a child that ended: it names the forged file if it can be found, else all possible ones.
+    """Return the error for a child that ended; it names the forged file if a search finds it, else all candidates.
 
-    `states` are all states of the database. Only files of the states `read` are possible; without any, all files are.
+    `states` are all states of the database. The candidates are the files of the states `read`; if there are none, all
+    files.
     """
     uris = {file.name: file.uri for file in directory.files}
     path = uris[CURRENT]
     if ended.killed:
         return StoreError(
-            "the process in which RocksDB reads a database was ended",
+            "another process, or a time limit, ended the process in which RocksDB reads a database",
             path=path,
             found=str(ended),
             advice=Advice("look whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),

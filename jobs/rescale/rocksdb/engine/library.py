@@ -1,8 +1,8 @@
-"""RocksDB's shared library, which Spark brings for its state store, and its C interface.
+"""RocksDB's shared library, which Spark ships for its state store, and its C interface.
 
-Every installation of Spark has the jar `rocksdbjni`, with libraries for all platforms that export RocksDB's C interface
-beside that of Java. So nothing else has to be installed, and no Java runs. Rows are copied from an iterator into arrays
-six times as fast as through Python objects.
+Every installation of Spark has the jar `rocksdbjni`. It holds a library for each platform, which exports RocksDB's C
+interface beside its Java interface. So nothing else has to be installed, and no Java runs. Copying rows from an
+iterator into arrays is six times as fast as making Python objects of them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "wait_for_compact_options_destroy": (None, _POINTER),
     "wait_for_compact": (None, _POINTER, _POINTER, _POINTER),
 }
-"""Result and arguments of the functions of `rocksdb/c.h` that are called from here, without their prefix."""
+"""Types of result and arguments of the functions of `rocksdb/c.h` that Python code calls, by name without prefix."""
 
 CALLED_BY_LOOPS = {
     **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next")},
@@ -81,8 +81,8 @@ CALLED_BY_LOOPS = {
     **{name: name for name in ("LZ4_compress_fast_extState", "LZ4_sizeofState")},
     "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
 }
-"""Functions that compiled loops call, by the names that the loops use. `rocksdb::crc32c::Extend` is not in the C
-interface, so it has its C++ symbol."""
+"""Exported symbols of the functions that compiled loops call, by the names that the loops use. The C interface lacks
+`rocksdb::crc32c::Extend`, so that one is found by its C++ symbol."""
 
 
 class Library:
@@ -114,7 +114,7 @@ class Library:
 
 
 class RocksdbError(Exception):
-    """An error of RocksDB, with the text of `Status::ToString`. Never leaves this package."""
+    """An error of RocksDB, with the text of `Status::ToString`. This package turns it into another error."""
 
 
 LOADING = threading.RLock()
@@ -126,7 +126,7 @@ in a locked state, and wait for ever.
 
 
 def library() -> Library:
-    """Return the library, loaded once in a process; `UnsupportedError` if there is none."""
+    """Return the library, which a process loads once. Raise the errors of `load_library`."""
     with LOADING:
         return _library()
 
@@ -147,18 +147,18 @@ def _library() -> Library:
 
 
 def load_library() -> ctypes.CDLL:
-    """Load Spark's RocksDB; `UnsupportedError` if it is not there or cannot be loaded."""
+    """Load Spark's RocksDB. Raise `UnsupportedError` if it is missing or cannot be loaded."""
     suffix = _SUFFIXES.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:
         raise UnsupportedError(
-            "no RocksDB is here to read databases with",
+            "there is no RocksDB library to read databases with",
             expected="rocksdbjni-<version>.jar among the jars of Spark, on Linux or macOS",
             found=f"{jar} on {platform.system()} {platform.machine()}",
             advice="run where PySpark is installed with its jars",
         )
     try:
-        # The file may go once it is loaded.
+        # A loaded library does not need its file any more.
         with (
             scratch_folder(Path(temporary_directory()), ScratchKind.LIBRARY) as folder,
             zipfile.ZipFile(jar) as archive,
@@ -169,7 +169,7 @@ def load_library() -> ctypes.CDLL:
             return _loaded(str(place), jar)
     except (KeyError, zipfile.BadZipFile) as error:
         raise UnsupportedError(
-            f"Spark's RocksDB is not there: {error}", path=str(jar), advice="install PySpark again"
+            f"Spark's RocksDB is missing: {error}", path=str(jar), advice="install PySpark again"
         ) from None
     except OSError as error:
         raise StoreError(f"the file system says: {error.strerror}", path=error.filename or str(jar)) from None
@@ -187,7 +187,7 @@ def _loaded(path: str, jar: Path) -> ctypes.CDLL:
 
 
 def _jars() -> Iterator[Path]:
-    """Return the jar with RocksDB of PySpark, or of the Spark that PySpark is configured to use."""
+    """Yield the jars with RocksDB: that of the Spark in `SPARK_HOME`, if set, and that of PySpark."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(home) for home in (os.environ.get("SPARK_HOME"),) if home]
     homes += [Path(place) for place in (spec.submodule_search_locations or () if spec else ())]

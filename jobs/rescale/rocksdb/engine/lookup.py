@@ -1,4 +1,4 @@
-"""The rows of a database that have given keys: what a job would read for each of them."""
+"""Lookup of single keys in a database: the values that a job would read for them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rescale.text.errors import SnapshotError
 
 
 class RowsOfKeys(NamedTuple):
-    """The live rows of `state` that have one of the keys, in key order; the records have the id `state_id`.
+    """Request for the live rows of `state` with one of the keys, in key order; the records have the id `state_id`.
 
-    `keys` are the keys end to end, and `lengths` their lengths as int64, so that a request is quickly packed. Elements
-    of a list that were added one by one come as one value.
+    `keys` are the keys end to end, and `lengths` their lengths as bytes of int64 numbers, so that pickling the request
+    is fast. List elements that were added one by one (merge operands) come as one value.
     """
 
     max_parallelism: int
@@ -34,7 +34,7 @@ class RowsOfKeys(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """Yield batches of rows, each valid until the next; `SnapshotError` at the first damage that RocksDB meets."""
+        """Yield batches of rows, each valid until the next. Raise `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import find_rows
 
         ends = np.cumsum(np.frombuffer(self.lengths, np.int64))
@@ -57,13 +57,13 @@ class RowsOfKeys(NamedTuple):
 
 
 def rows_of_keys(max_parallelism: int, state: str, state_id: int, keys: Keys) -> RowsOfKeys:
-    """Return the reading for keys that are sorted and distinct, and begin with their key group."""
+    """Return the request for keys that are sorted and distinct, and begin with their key group."""
     lengths = np.diff(keys.ends, prepend=0).tobytes()
     return RowsOfKeys(max_parallelism, state, state_id, keys.data.tobytes(), lengths)
 
 
 class KeysOfRange(NamedTuple):
-    """The keys of all live rows of `state` in [begin, end), in order, some at a time."""
+    """Request for the keys of all live rows of `state` in [begin, end), in order."""
 
     state: str
     begin: bytes
@@ -74,12 +74,12 @@ class KeysOfRange(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
-        """Yield batches of keys; `SnapshotError` at the first damage that RocksDB meets."""
+        """Yield batches of keys. Raise `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         data = arrays.data("data", BUFFER_SIZE)
         length, *columns = (arrays.longs(f"column {i}", RECORDS_AT_ONCE) for i in range(5))
-        prefix = 1  # any length: keys are returned whole
+        prefix = 1  # any length will do: keys are returned whole
         with database.rows(self.state, self.begin, self.end) as rows:
             count, needs = 1, 0
             while count or needs:

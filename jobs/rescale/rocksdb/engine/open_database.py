@@ -1,8 +1,8 @@
 """A Flink database that is open for reading.
 
-It is opened with Rescale's options, not with those of the machine where Flink ran: their settings that decide what rows
-mean have been checked, and all others would bring foreign paths and limits. The merge operator joins list elements that
-were added one by one; without it RocksDB returns no value for such a list.
+RocksDB opens it with Rescale's options, not with the OPTIONS file. `check_options` checks the settings in OPTIONS that
+decide what rows mean. The others would bring paths and limits of the machine where Flink ran. The merge operator joins
+list elements that were added one by one; without it RocksDB returns no value for such a list.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READAHEAD_BYTES = 1024 * 1024
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
 _WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
-"""Part of RocksDB's message about an SST file that it cannot open; the MANIFEST is sound, as its checksums prove."""
+"""Part of RocksDB's message about an SST file that it cannot open. The MANIFEST is sound, as its checksums prove."""
 
 _TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
 _DAMAGED = ("Corruption", "NotFound")
@@ -41,14 +41,14 @@ _DAMAGED = ("Corruption", "NotFound")
 
 @dataclass(frozen=True)
 class RowIterator:
-    """An iterator of RocksDB over some rows of a state; `address` is that of its `rocksdb_iterator_t`."""
+    """RocksDB iterator over some rows of a state; `address` is the address of its `rocksdb_iterator_t`."""
 
     address: int
     _database: OpenDatabase
     _state: str
 
     def check(self) -> None:
-        """Raise the error that stopped the iterator, if any; without this call it looks like the end of the rows."""
+        """Raise the error that stopped the iterator, if any; otherwise an error looks like the end of the rows."""
         try:
             library().checked("iter_get_error", self.address)
         except RocksdbError as error:
@@ -57,14 +57,14 @@ class RowIterator:
 
 @dataclass(frozen=True)
 class RowLookup:
-    """A way to look up rows of a state: the addresses of the database, of read options, and of the column family."""
+    """Arguments of lookups in a state: the addresses of the database, of read options, and of the column family."""
 
     addresses: tuple[int, int, int]
     _database: OpenDatabase
     _state: str
 
     def check(self, error: int) -> None:
-        """Raise the error whose text lies at this address, unless that is 0."""
+        """Raise the error of RocksDB whose text lies at the address `error`; do nothing for address 0."""
         try:
             library().raise_error(ctypes.c_char_p(error))
         except RocksdbError as text:
@@ -72,7 +72,7 @@ class RowLookup:
 
 
 class OpenDatabase:
-    """An open database; `manifest` says what it holds."""
+    """A database that RocksDB has opened, and its `manifest`."""
 
     def __init__(
         self, directory: DatabaseDirectory, manifest: Manifest, address: int, column_families: dict[str, int]
@@ -89,7 +89,7 @@ class OpenDatabase:
 
     @contextmanager
     def lookup(self, state: str) -> Iterator[RowLookup]:
-        """Yield a way to look up single rows of a state."""
+        """Provide the arguments of lookups in a state, until the block ends."""
         rocksdb = library()
         options = rocksdb.call("readoptions_create")
         try:
@@ -99,7 +99,7 @@ class OpenDatabase:
 
     @contextmanager
     def rows(self, state: str, begin: bytes, end: bytes) -> Iterator[RowIterator]:
-        """Yield an iterator over the rows of a state with keys in [begin, end), at the first row."""
+        """Provide an iterator at the first row of a state with a key in [begin, end), until the block ends."""
         rocksdb = library()
         with ExitStack() as stack:
             options = rocksdb.call("readoptions_create")
@@ -107,7 +107,9 @@ class OpenDatabase:
             rocksdb.call("readoptions_set_fill_cache", options, 0)
             rocksdb.call("readoptions_set_readahead_size", options, _READAHEAD_BYTES)
             rocksdb.call("readoptions_set_total_order_seek", options, 1)
-            rocksdb.call("readoptions_set_iterate_upper_bound", options, end, len(end))  # RocksDB keeps the address
+            rocksdb.call(
+                "readoptions_set_iterate_upper_bound", options, end, len(end)
+            )  # RocksDB keeps the address of `end`
             family = self._column_families[state]
             iterator = rocksdb.call("create_iterator_cf", self._address, options, family)
             stack.callback(rocksdb.call, "iter_destroy", iterator)
@@ -124,10 +126,10 @@ class OpenDatabase:
 
 @contextmanager
 def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
-    """Provide the database in a directory; `states` are the names of its states in the meta stream.
+    """Provide the database in a directory, open for reading; `states` are its state names in the meta stream.
 
-    Raises `SnapshotError` if it is damaged or its parts contradict each other, such as a MANIFEST with wrong key ranges
-    of SST files, and `UnsupportedError` if Flink did not write it.
+    Raise `SnapshotError` if the database is damaged or its parts contradict each other, such as a MANIFEST with wrong
+    key ranges of SST files, and `UnsupportedError` if Flink did not write it.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
     levels = 1 + max((file.level for file in manifest.files.values()), default=0)
@@ -160,9 +162,9 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
 
 
 def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
-    """Return Rescale's error for a message of RocksDB, with the file of the snapshot that it names.
+    """Return Rescale's error for a message of RocksDB, with the URI of the file that the message names.
 
-    If it names no file, the error lists the files that were `read`.
+    If the message names no file, the error lists the files that were `read`.
     """
     sources = {file.name: file.uri for file in directory.files}
     named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
@@ -176,5 +178,5 @@ def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[
     if text.startswith((*_DAMAGED, *_TRANSIENT)):
         return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {text}", advice=ANOTHER)
     return UnsupportedError(
-        "RocksDB does not read the database", path=path, found=f"RocksDB says: {text}", advice=CANONICAL
+        "RocksDB cannot open or read the database", path=path, found=f"RocksDB says: {text}", advice=CANONICAL
     )

@@ -1,4 +1,4 @@
-"""Opening of a directory by RocksDB: options as a text, and a handle for each column family."""
+"""Let RocksDB open a directory, with options in text form, and get a handle for each column family."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from rescale.rocksdb.engine.library import RocksdbError, library
 
 TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
-"""Options of new SST files that both families of Flink's releases can read."""
+"""Options for new SST files that Flink 1 and Flink 2 can read."""
 
 
 def options_of(text: str, stack: ExitStack) -> int:
-    """Return the address of a `rocksdb_options_t`, valid until the stack closes; `RocksdbError` for an invalid text."""
+    """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raise `RocksdbError` if invalid."""
     rocksdb = library()
     base, options = (int(rocksdb.call("options_create")) for _ in range(2))
     stack.callback(rocksdb.call, "options_destroy", base)
@@ -27,13 +27,13 @@ def options_of(text: str, stack: ExitStack) -> int:
 def open_directory(
     path: Path, states: Sequence[str], options: str, stack: ExitStack, *, read_only: bool
 ) -> tuple[int, dict[str, int]]:
-    """Return the addresses of a `rocksdb_t` and of its column families, valid until the stack closes.
+    """Return the addresses of a `rocksdb_t` and, by name, of its column families, valid until `stack` closes.
 
-    All column families get the same options. Raises `RocksdbError` if the directory cannot be opened, or if a state's
-    name has a zero character: the C interface would cut the name there, and open another state.
+    All column families get the same options. Raise `RocksdbError` if the directory cannot be opened, or if a state name
+    has a zero character: the C interface would cut the name there, and open another state.
     """
     if cut := [state for state in states if "\0" in state]:
-        raise RocksdbError(f"a state's name has a zero character in it: {cut[0]!r}")
+        raise RocksdbError(f"a state name has a zero character: {cut[0]!r}")
     rocksdb = library()
     handles = (ctypes.c_void_p * len(states))()
     chosen = options_of(options, stack)

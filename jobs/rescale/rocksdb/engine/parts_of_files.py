@@ -1,7 +1,7 @@
-"""SST files of which only needed parts are fetched: the end, and the blocks in which wanted keys may be.
+"""SST files of which only parts are fetched: the end, and the blocks that may have wanted keys.
 
-A file has its full size on disk, with holes where nothing was fetched. Should RocksDB ever read a hole, the checksum of
-the block is wrong: this is an error, never another row.
+A file has its full size on disk, with holes where nothing was fetched. If RocksDB reads a hole, the checksum of the
+block is wrong, so it reports an error and never returns a wrong row.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
 WORTH_PARTS = 1024 * 1024
-"""Least size in bytes of a file that is fetched in parts: a smaller one takes no more requests as a whole."""
+"""Smallest size in bytes of a file that is fetched in parts: fetching a smaller one whole is as fast."""
 
 _AT_ONCE = 16
 _CLOSE = 128 * 1024
-"""Largest gap in bytes between two parts that are fetched together: another request would take as long as the gap."""
+"""Largest gap in bytes between two parts that are fetched together: another request would take as long."""
 
 _MOST_INDEXES = 64
-"""Number of files whose indexes are held in memory. Keys come in order, so few files are needed at a time."""
+"""Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class _Blocks:
 
 
 class PartsOfFiles:
-    """The files that are fetched in parts, below `path`."""
+    """The files below `path` that are fetched in parts."""
 
     def __init__(self, path: Path, files: Iterable[StoredFile]) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class PartsOfFiles:
         self._blocks: OrderedDict[str, _Blocks] = OrderedDict()
 
     def begin(self) -> None:
-        """Create the files, each with its first and last data block, and with everything behind the data blocks."""
+        """Create the files; fetch the first data block of each, and everything from the last data block on."""
         self._at_once(self._begin, list(self._files.values()))
 
     def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
@@ -86,14 +86,14 @@ class PartsOfFiles:
         self._at_once(self._fetch, ranges)
 
     def fetch_all(self, names: Iterable[str]) -> None:
-        """Fetch all of these files."""
+        """Fetch these files as a whole."""
         files = [self._files.pop(name) for name in names if name in self._files]
         for file in files:
             self._blocks.pop(file.name, None)
         self._at_once(self._fetch, [_Range(file, 0, file.length) for file in files])
 
     def _missing(self, name: str, keys: Keys) -> list[_Range]:
-        """Return the ranges of a file that keys need and that were not fetched yet, and mark them as fetched."""
+        """Return the ranges of a file that keys need and that are not fetched yet, and mark them as fetched."""
         from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
         blocks = self._blocks_of(name)
@@ -110,13 +110,13 @@ class PartsOfFiles:
         return [_Range(self._files[name], start, end) for start, end in places]
 
     def _blocks_of(self, name: str) -> _Blocks:
-        """Return the blocks of a file. After its index was evicted, only its first and last block count as fetched."""
+        """Return the blocks of a file. Once its index was evicted, only its first and last block count as fetched."""
         if name not in self._blocks:
             with (self._path / name).open("rb") as opened:
                 table = SstTable(partial(read_at, opened.fileno()), self._files[name].length, self._files[name].uri)
                 offsets, sizes = table.data_blocks()
                 is_there = np.zeros(len(sizes), np.bool_)
-                is_there[:1] = is_there[-1:] = True  # there are none in a file of deleted ranges only
+                is_there[:1] = is_there[-1:] = True  # a file with only range tombstones has no block
                 self._blocks[name] = _Blocks(Keys(*table.separators()), offsets, sizes, is_there)
             if len(self._blocks) > _MOST_INDEXES:
                 self._blocks.popitem(last=False)
@@ -131,7 +131,7 @@ class PartsOfFiles:
             out.truncate(file.length)
         try:
             offsets, sizes = SstTable(read, file.length, file.uri, file.start).data_blocks()
-        except UnsupportedError:  # only RocksDB can read it
+        except UnsupportedError:  # only RocksDB can read the file
             self.fetch_all([file.name])
             return
         if len(sizes):

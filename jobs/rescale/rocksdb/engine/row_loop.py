@@ -47,10 +47,12 @@ def copy_rows(
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, Long]:
-    """Copy rows, each as key, four bytes for the value's length, and value, until the rows or the buffer's room end.
+    """Copy rows as key, value length and value into `data`, until the iterator or the room in an array ends.
 
-    `length` has one element, scratch space for a length that RocksDB returns. Returns the number of rows and the bytes
-    that the next row needs: 0 if there is none, -1 if its key is too short for a key group.
+    `starts` and `limits` receive the begin (behind the key group) and the end of each key, `ends` the end of each
+    value, and `groups` the key group. `length` has one element, scratch space for a length that RocksDB returns. Return
+    the number of rows, and the bytes that the next row needs: 0 if the iterator or the columns ended, -1 if the key of
+    the row is too short for a key group.
     """
     base, slot = data.ctypes.data, length.ctypes.data
     at, count = np.int64(0), 0
@@ -96,11 +98,11 @@ def find_rows(
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, int, Long]:
-    """Copy the rows of these keys, as `copy_rows` does; keys without a row are skipped.
+    """Look up keys and copy their rows, as `copy_rows` does; keys without a row are skipped.
 
-    The keys lie end to end, and the search begins with number `first`. Returns the number of rows, the number of the
-    next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must be 0;
-    if RocksDB reports an error, the search ends, and it is the address of the text.
+    The keys lie end to end, and the search begins with the key number `first`. Return the number of rows, the number of
+    the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must be
+    0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
     base, wanted = data.ctypes.data, keys.ctypes.data
     length, error = scratch.ctypes.data, scratch.ctypes.data + 8
@@ -137,7 +139,7 @@ def find_rows(
 
 
 NO_ROW, SHORT_KEY = -1, -2
-"""Values in place of a key group: the iterator is at its end; the key is too short for a key group."""
+"""Values in place of a key group: the iterator is at its end, or the key is too short for a key group."""
 
 
 @compiled
@@ -172,12 +174,13 @@ def frame_rows(
     ends: Longs,
     origin: int,
 ) -> tuple[int, Long, Long, Long]:
-    """Copy the rows of one key group as records in canonical framing, until the group ends or there is no room.
+    """Copy rows of one key group as records in canonical framing, until the key group or the room in an array ends.
 
-    `first_id` is written before them unless it is negative; `mark` is written after the last row of the group, which is
-    flagged. Places count from `origin` bytes before `data`. `scratch` has two elements, for a length that RocksDB
-    returns and for a key group. Returns the number of rows, the bytes written, the bytes that the next row needs if
-    there was no room for it, and the key group of the next row.
+    The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
+    group and writes `mark` after it. `starts`, `limits` and `ends` are as in `copy_rows`, and count from `origin` bytes
+    before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Return the number
+    of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group of the
+    next row.
     """
     base, slot = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
@@ -213,7 +216,7 @@ def frame_rows(
 
 
 def load() -> None:
-    """Compile all loops, so that no process forked from this one has to. Call `library` before."""
+    """Compile all loops, so that processes forked from this one need not. Call `library` before."""
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [

@@ -1,7 +1,7 @@
-"""Reading of the rows of a database as records: a RocksDB row has the content of a record in a canonical key group.
+"""Read the rows of a database as records: a RocksDB row has the content of a record in a canonical key group.
 
-Only rows in the key groups of the handle are read. Rows outside were left behind when Flink rescaled the job: they are
-alive in another handle, and not always hidden by a tombstone here.
+Only rows in the key groups of the state handle are read. Flink left rows of other key groups behind when it rescaled
+the job. They are live in another handle, and a range tombstone does not always hide them here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class StateRows(NamedTuple):
-    """All live rows of `state` in these key groups, in key order; the records have the id `state_id`.
+    """Request for all live rows of `state` in these key groups, in key order; the records have the id `state_id`.
 
-    Elements of a list that were added one by one come as one value. Batches have `times` the usual size.
+    List elements that were added one by one (merge operands) come as one value. Batches have `times` the usual size.
     """
 
     max_parallelism: int
@@ -36,7 +36,7 @@ class StateRows(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """Yield batches of rows, each valid until the next; `SnapshotError` at the first damage that RocksDB meets."""
+        """Yield batches of rows, each valid until the next. Raise `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         prefix, number = prefix_size(self.max_parallelism), self.times * RECORDS_AT_ONCE
@@ -61,7 +61,7 @@ class StateRows(NamedTuple):
 
 
 class StateSizes(NamedTuple):
-    """Bytes of the live SST files of each state, by its name."""
+    """Request for the bytes of the live SST files of each state, by state name."""
 
     @property
     def states(self) -> Collection[str]:
@@ -73,10 +73,10 @@ class StateSizes(NamedTuple):
 
 
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
-    """Return a buffer for a row of `size` bytes; `UnsupportedError` if the row is too large."""
+    """Return a buffer for a row of `size` bytes. Raise `UnsupportedError` if the row is too large."""
     if size > LARGEST_RECORD:
         raise UnsupportedError(
-            "a row is larger than can be moved",
+            "a row is too large",
             path=database.uri,
             state=state,
             expected=f"at most {LARGEST_RECORD} bytes",

@@ -1,6 +1,6 @@
 """Arrays in memory shared by a process and its child, so that their bytes are not sent through the connection.
 
-A packed message holds the places of its arrays in the shared memory; unpacking it gives views of the same bytes.
+A packed message holds the places of its arrays in the shared memory. Unpacking it gives views of the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.files import owned
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Most bytes of shared memory with which a child is reused for the next conversation."""
+"""Largest size in bytes of the shared memory of a child that is kept for the next conversation."""
 
 
 class _Segment(NamedTuple):
@@ -32,7 +32,7 @@ class _Segment(NamedTuple):
 
 
 class SharedArrays:
-    """Shared memory, made before the fork. One side makes arrays; a new one replaces the last one of the same name."""
+    """Shared memory, made before the fork, in which one side makes named arrays."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create("rescale") if hasattr(os, "memfd_create") else _unnamed_file()
@@ -42,20 +42,20 @@ class SharedArrays:
 
     @property
     def descriptor(self) -> int:
-        """Descriptor of the file that is the memory."""
+        """Descriptor of the memory file."""
         return self._file
 
     @property
     def is_large(self) -> bool:
-        """Whether the memory has grown beyond what is kept for the next conversation, because of a very large row."""
+        """Whether the memory is too large to be kept for the next conversation, because of a very large row."""
         return os.fstat(self._file).st_size > _KEPT_BYTES
 
     def data(self, name: str, size: int) -> Bytes:
-        """Return an array of `size` bytes that replaces the last one of this name; `OSError` if memory runs out."""
+        """Return an array of `size` bytes, which replaces the last one of this name; `OSError` if memory runs out."""
         segment = self._named.get(name)
         if segment is None or len(segment.content) < size:
             if segment is not None:
-                size = max(size, 2 * len(segment.content))  # replaced segments stay, so their sizes must not add up
+                size = max(size, 2 * len(segment.content))  # replaced segments stay: doubling bounds their sum
             room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
             os.ftruncate(self._file, self._size + room)
             segment = self._named[name] = self._segment(self._size, room)

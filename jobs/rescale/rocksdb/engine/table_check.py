@@ -1,7 +1,7 @@
-"""Checks for SST files that would crash RocksDB, before it opens a directory or after it crashed.
+"""Search for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
-Footers have no checksum, so they are always checked first. Everything else that names blocks has checksums: only a
-forged file can crash RocksDB there, so it is only checked after a crash.
+Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that name
+blocks have checksums, so only a forged one can crash RocksDB. `check_all_blocks` searches for it after a crash.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rescale.text.errors import UnsupportedError
 
 
 def check_tables(directory: DatabaseDirectory) -> None:
-    """Raise `SnapshotError` for an SST file with a footer that would crash RocksDB."""
+    """Raise `SnapshotError` if the footer of an SST file would crash RocksDB."""
     for file, read in _tables(directory):
         footer = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
         check_blocks_of_footer(footer, file.length, file.uri, file.start)
 
 
 def check_all_blocks(directory: DatabaseDirectory) -> None:
-    """Raise `SnapshotError` for an SST file with an index, or another table of blocks, that would crash RocksDB."""
+    """Raise `SnapshotError` if the index, or another list of blocks, of an SST file would crash RocksDB."""
     for file, read in _tables(directory):
         _check_blocks(read, file.length, file.uri)
 
@@ -40,7 +40,7 @@ def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable
 
 
 def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> None:
-    """Check all blocks that name other blocks; RocksDB itself refuses wrong checksums and unknown formats."""
+    """Check all blocks that name other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
         for block in table.parts:

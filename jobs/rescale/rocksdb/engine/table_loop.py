@@ -1,6 +1,6 @@
 """Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module late, as `row_loop`.
 
-Functions of RocksDB's library compress blocks with LZ4 and compute checksums; `library` registers their names.
+Functions of RocksDB's library compress blocks with LZ4 and compute CRCs. `library` registers their names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLOCK_SIZE = 4096
 """Approximate size of a block before compression: RocksDB's default (`block_size`), and Flink's."""
 
 _NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
-"""Size above which a row that does not fit begins the next block (`block_size_deviation`)."""
+"""Block size in bytes above which a row that does not fit starts the next block (`block_size_deviation`)."""
 
 _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
@@ -43,13 +43,13 @@ _MOST_PACKED = 896
 ROW_OVERHEAD = 3 * 5 + _TRAILER
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + 5
 ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
-"""Most bytes that a row takes beside its key and value, with all that may follow it in its block."""
+"""Most bytes that a row takes beside its key and value, including the end of its block."""
 
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
 """Most bytes of an index entry beside its key."""
 
 (AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES, DELETES, KIND, SEQUENCE) = range(14)
-"""Places in `numbers`, the state that `put_rows` carries from call to call.
+"""Indexes in `numbers`, the state that `put_rows` keeps from call to call.
 
 * `AT`, `BLOCK`, `OFFSET`: filled bytes of `out`, begin of the unfinished block in it, and offset of `out` in the file.
 * `ENTRIES`, `RESTARTS`: rows and restarts in the unfinished block.
@@ -97,9 +97,9 @@ def _fixed(data: Bytes, at: Long, value: Long) -> Long:
 
 @compiled
 def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs) -> Long:
-    """Compress the content `data[begin:begin + size]` if that pays, and write its trailer behind it.
+    """Compress the content `data[begin:begin + size]` if that saves enough space, and write its trailer behind it.
 
-    `data` must have room for the trailer, and `scratch` for the content. Returns the size of the stored content.
+    `data` must have room for the trailer, and `scratch` for the content. Return the size of the stored content.
     """
     head = _varint_size(size)
     room = (size * _MOST_PACKED >> 10) - head
@@ -124,9 +124,9 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
 def _separate(last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long) -> tuple[Long, Long]:
     """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
-    The two keys have a common prefix of `shared` bytes. The separator is a prefix of the last key with its last byte
-    raised by one, or the whole last key. Returns its size, and 1 or 0 for the raise
-    (`BytewiseComparatorImpl::FindShortestSeparator`).
+    The two keys have a common prefix of `shared` bytes. The separator is either a prefix of the last key, with the last
+    byte of the prefix raised by one, or the whole last key. Return its size, and by how much the last byte is raised: 1
+    or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
     """
     if shared < min(size, key_size):
         if shared < key_size - 1 or last[shared] + 1 < data[key + shared]:
@@ -150,7 +150,7 @@ def finish_block(
     index: Bytes,
     index_restarts: Longs,
 ) -> None:
-    """Finish the block, and add it to the index with the separator `last[:separator]`, its last byte plus `raised`."""
+    """Finish the block, and add it to the index with a separator: `last[:separator]`, its last byte plus `raised`."""
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
         at = _fixed(out, at, restarts[i])
@@ -190,9 +190,9 @@ def put_rows(
     index: Bytes,
     index_restarts: Longs,
 ) -> tuple[Long, int]:
-    """Put the rows `order[first:]` into the blocks of a file, until it has at least `limit` bytes of keys and values.
+    """Put the rows `order[first:]` into blocks of a file, until the file has at least `limit` bytes of keys and values.
 
-    `last[:numbers[LAST]]` is the key of the row before. Without `kinds` all rows are values. Returns the place in
+    `last[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Return the index in
     `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
     source, target = data.ctypes.data, out.ctypes.data
@@ -262,7 +262,7 @@ def put_rows(
 
 @compiled
 def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
-    """Return the length of the common prefix of a key, and the key before (a prefix of it) with its trailer."""
+    """Return how many bytes a key shares with the previous internal key, whose user key is a prefix of the key."""
     alike = last_size
     while alike < key_size and alike < last_size + _TRAILER:
         if data[key + alike] != trailer >> 8 * (alike - last_size) & 0xFF:

@@ -1,9 +1,9 @@
-"""Writer of SST files from sorted rows, block by block as RocksDB's `SstFileWriter`.
+"""Writer of SST files from sorted rows, block by block, as RocksDB's `SstFileWriter` writes them.
 
-All Flink releases that Rescale supports read its settings: format version 5, CRC-32C, LZ4. Snappy, Flink's own choice,
-makes smaller files but takes two to three times as long. All rows of a writer have one sequence number: 0 if no older
-row can lie below them. A file ends at a fixed size, as in RocksDB's compactions. Finished blocks are passed on at once,
-so only the index of a file is held in memory.
+All Flink releases that Rescale supports read the format of the files: format version 5, CRC-32C, LZ4. Snappy, Flink's
+own choice, makes smaller files but takes two to three times as long. All rows of a writer have the same sequence
+number, which is 0 if no older row can lie below them. A file ends at a fixed size, as in RocksDB's compactions. The
+writer passes finished blocks on at once, so only the index of a file is held in memory.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, property_entries
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 TABLE_BYTES = 64 * 1024 * 1024
-"""Bytes of keys and values at which a file ends (like `target_file_size_base`, but before compression)."""
+"""Bytes of keys and values at which a file ends (as `target_file_size_base`, but before compression)."""
 
 _OUT = 256 * 1024
-"""Bytes of blocks that are passed on at once: few enough for a processor's cache."""
+"""Bytes of blocks that are passed on together: few enough for a processor's cache."""
 
 _KEY_TRAILER = 8
 _UNKNOWN = 0x7FFFFFFF
@@ -38,10 +38,10 @@ ALL_VALUES = np.empty(0, np.uint8)
 
 
 class Rows(NamedTuple):
-    """Row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group, and a value likewise.
+    """Rows in arrays: row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group.
 
-    `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a delete, whose value is empty. Without kinds all rows are
-    values.
+    Its value is `data[value_begins[i]:value_ends[i]]`. `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a
+    delete, whose value is empty. If `kinds` is empty, all rows are values.
     """
 
     data: Bytes
@@ -62,7 +62,7 @@ class Taker(Protocol):
     """Destination of a file's bytes."""
 
     def write(self, data: memoryview) -> None:
-        """Take the next bytes; the caller overwrites `data` afterwards."""
+        """Write the next bytes, and keep no reference to `data`, which the caller overwrites."""
 
 
 File = TypeVar("File", bound=Taker)
@@ -70,10 +70,10 @@ File = TypeVar("File", bound=Taker)
 
 @dataclass(frozen=True)
 class WrittenTable(Generic[File]):
-    """A finished SST file: all of its `size` bytes went to `file`. It is file `number` of its writer, from 0 on.
+    """A finished SST file, file `number` of its writer (from 0 on), of which all `size` bytes went to `file`.
 
-    It has `rows` rows, `deletes` of them deletes, with keys from `smallest` to `largest`. `kinds` are the kinds of its
-    first and last row.
+    The file has `rows` rows, of which `deletes` are deletes, with keys from `smallest` to `largest`. `kinds` are the
+    kinds of its first and last row.
     """
 
     file: File
@@ -87,11 +87,11 @@ class WrittenTable(Generic[File]):
 
 
 class TableWriter(Generic[File]):
-    """Writes the rows of one state into files; `begin(number)` makes each, with numbers from 0 on.
+    """Writer of the rows of one state into files; `begin(number)` returns file `number`, from 0 on.
 
-    `name` must be unique among all writers; it goes into the files. The same name, `created` (seconds since 1970) and
-    rows give the same bytes. All rows get the sequence number `sequence`. `path` and `state` say in errors where the
-    rows come from.
+    `name` must be unique among all writers; the session ids of the files are derived from it. The same name, `created`
+    (seconds since 1970) and rows give the same bytes. All rows get the sequence number `sequence`. A file ends at
+    `table_bytes` bytes of keys and values. `path` and `state` name the origin of the rows in errors.
     """
 
     def __init__(
@@ -125,9 +125,9 @@ class TableWriter(Generic[File]):
         self._numbers[table_loop.SEQUENCE] = sequence
 
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
-        """Write the rows with these numbers, in this order; yield each file that becomes full.
+        """Write the rows with the indexes `order`, in this order; yield each file that becomes full.
 
-        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and what a file raises.
+        Raise `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and the errors of the files.
         """
         loop, at = self._loop, 0
         while at < len(order):
@@ -156,12 +156,12 @@ class TableWriter(Generic[File]):
                 self._make_room(rows, int(order[at]))
 
     def finish(self) -> Iterator[WrittenTable[File]]:
-        """Yield the last file, if there are rows that are not in a full file."""
+        """Yield the last file, if it has rows."""
         if self._file is not None:
             yield self._finished()
 
     def _make_room(self, rows: Rows, row: int) -> None:
-        """Enlarge the arrays that are too small for this row."""
+        """Pass the finished blocks on, and enlarge the arrays that are too small for this row."""
         self._send()
         loop, numbers = self._loop, self._numbers
         key = int(rows.key_ends[row] - rows.key_begins[row])
@@ -218,7 +218,7 @@ class TableWriter(Generic[File]):
         return written
 
     def _begin_anew(self) -> None:
-        """Begin the next file, whose keys follow the last key of this one."""
+        """Reset the state for the next file, whose keys must follow the last key of this file."""
         loop, numbers = self._loop, self._numbers
         self._file, self._number = None, self._number + 1
         if len(self._out) > _OUT:
@@ -228,7 +228,7 @@ class TableWriter(Generic[File]):
         numbers[[loop.LAST, loop.SEQUENCE]] = kept
 
     def _tail(self) -> bytes:
-        """Return the end of the file after the rows: index, properties, metaindex, footer."""
+        """Return the end of the file, behind the data blocks: index, properties, metaindex, footer."""
         loop, numbers = self._loop, self._numbers
         restarts = self._index_restarts[: numbers[loop.BLOCKS]]
         content = self._index[: numbers[loop.INDEX]].tobytes()
@@ -283,7 +283,7 @@ Array = TypeVar("Array", Bytes, Longs)
 
 
 def _grown(array: Array, size: int) -> Array:
-    """Return the array, or a larger copy of it if it has less than `size` elements."""
+    """Return the array, or a larger copy of it if it has fewer than `size` elements."""
     if size <= len(array):
         return array
     larger = np.empty(max(size, 2 * len(array)), array.dtype)

@@ -1,11 +1,11 @@
-"""SST files that differ between two checkpoints only because compactions have rewritten their rows.
+"""Search for SST files that differ between two checkpoints only because compactions have rewritten their rows.
 
-RocksDB logs a compaction as one edit of the MANIFEST, with its inputs and outputs (`CompactionJob::Install`). The
-outputs have the live rows of the inputs. So the files of the earlier checkpoint can be followed from edit to edit, and
-only rows of files that were flushed in between are new. This needs an unbroken history: the MANIFEST only grows while
-the database stays open.
+RocksDB logs a compaction as one edit of the MANIFEST, which lists input and output files (`CompactionJob::Install`).
+The output files have the live rows of the input files. So this module follows the files of the earlier checkpoint from
+edit to edit; only files that were flushed in between have new rows. The history must be unbroken: the MANIFEST of the
+later checkpoint begins with that of the earlier one as long as the database stays open.
 
-A compaction filter drops live rows, so this is true only for column families without one.
+A compaction filter drops live rows, so only column families without a filter are followed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from rescale.rocksdb.manifest.version_edit import table_name
 
 
 class PassedTable(NamedTuple):
-    """An SST file of a state that was flushed after the earlier checkpoint, and compacted before the later one."""
+    """SST file of a state that was flushed after the earlier checkpoint, and compacted away before the later one."""
 
     state: str
     name: str
 
 
 class Rewritten(NamedTuple):
-    """Files of both checkpoints, by name, whose live rows are the same except for keys in the files that `passed`."""
+    """Names of the `files`, in either checkpoint, that only compactions have rewritten.
+
+    The files of the earlier checkpoint have the same live rows as those of the later one, except for keys in the files
+    that `passed`.
+    """
 
     files: frozenset[str] = frozenset()
     passed: frozenset[PassedTable] = frozenset()
@@ -37,10 +41,10 @@ def rewritten_files(
 ) -> Rewritten:
     """Return the files that only compactions have rewritten between two checkpoints.
 
-    `earlier` and `later` are their MANIFESTs, `path` names the later one in errors, and `families` are the column
-    families without a compaction filter. `kept` has the sizes of the passed files that can still be read. Files that
-    may have rows of a passed file that cannot be read are left out. The result is empty if the database was opened
-    again in between. Raises as `read_manifest`.
+    `earlier` and `later` are the contents of their MANIFESTs; `path` names the later one in errors. `families` are the
+    column families without a compaction filter. `kept` maps the names of passed files that can still be read to their
+    sizes in bytes. Files that may have rows of an unreadable passed file are left out. The result is empty if RocksDB
+    opened the database again in between. Raise the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
         return Rewritten()
@@ -73,7 +77,7 @@ def rewritten_files(
 
 @dataclass
 class _Group:
-    """Numbers of files that are connected by compactions: inputs and outputs.
+    """Numbers of files that are connected by compactions, as inputs or outputs.
 
     `is_followed` says whether every row of the group can be traced to a flushed file or a file of the earlier
     checkpoint, and no live row was dropped.

@@ -1,4 +1,4 @@
-"""The numbers and texts of RocksDB's files (`util/coding.h`): varints, slices, internal keys."""
+"""Reader of the primitive values in RocksDB's files (`util/coding.h`): varints, slices, internal keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRAILER_SIZE = 8
 
 
 class InternalKey(NamedTuple):
-    """A user key, the sequence number of its change, and the kind of the change (`ValueType`)."""
+    """RocksDB's internal key: user key, sequence number, and `kind`, which is RocksDB's `ValueType`."""
 
     user_key: bytes
     sequence: int
@@ -21,7 +21,7 @@ class InternalKey(NamedTuple):
 
     @property
     def order(self) -> tuple[bytes, int]:
-        """Sort key: by user key, and the newest change of a user key first (`InternalKeyComparator`)."""
+        """Sort key of `InternalKeyComparator`: by user key, and the newest entry of a user key first."""
         return self.user_key, -(self.sequence << 8 | self.kind)
 
 
@@ -39,7 +39,7 @@ class EditReader(ByteReader):
         return super().error(what, at=offset, expected=expected, found=found)
 
     def refusal(self, what: str, *, found: object = None) -> UnsupportedError:
-        """Return the error for a valid database that is not Flink's, or of an unknown release."""
+        """Return the error for a valid database with a feature, `what`, that Flink's databases do not have."""
         return UnsupportedError(
             f"the database has {what}",
             path=self.path,
@@ -49,7 +49,7 @@ class EditReader(ByteReader):
         )
 
     def varint(self, bits: int = 64) -> int:
-        """Read a varint: seven bits in each byte, the lowest first, at most `bits` in all."""
+        """Read a varint of at most `bits` bits: seven bits in each byte, the lowest bits first."""
         value, at = 0, self.position
         if at < self.end and (byte := self.data[at]) < 0x80:  # fast path for one byte, the most frequent case
             self.position = at + 1
@@ -59,7 +59,7 @@ class EditReader(ByteReader):
             value |= (byte & 0x7F) << shift
             if byte < 0x80 and value < 1 << bits:
                 return value
-        raise self.error(f"a number of more than {bits} bits", at=at)
+        raise self.error(f"a varint has more than {bits} bits", at=at)
 
     def varint32(self) -> int:
         return self.varint(32)
@@ -72,11 +72,11 @@ class EditReader(ByteReader):
         try:
             return data.decode()
         except UnicodeDecodeError:
-            raise self.error("a name that is not UTF-8", at=at, found=data) from None
+            raise self.error("a name is not UTF-8", at=at, found=data) from None
 
     def internal_key(self) -> InternalKey:
         at, data = self.position, self.slice()
         if len(data) < TRAILER_SIZE:
-            raise self.error("a key without a sequence number", at=at, found=data.hex())
+            raise self.error("a key has no sequence number", at=at, found=data.hex())
         trailer = int.from_bytes(data[-TRAILER_SIZE:], "little")
         return InternalKey(data[:-TRAILER_SIZE], trailer >> 8, trailer & 0xFF)

@@ -1,4 +1,4 @@
-"""Writer of the numbers and texts of RocksDB's files, which `edit_reader` reads."""
+"""Writer of the primitive values in RocksDB's files, which `edit_reader` reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def internal_key(key: InternalKey) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return a number as a varint."""
+    """Return the bytes of a varint."""
     writer = EditWriter()
     writer.varint(value)
     return writer.bytes()

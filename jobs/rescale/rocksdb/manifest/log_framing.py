@@ -2,8 +2,9 @@
 
     crc:u32  length:u16  type:u8  payload[length]            little-endian
 
-A record that does not fit into the rest of a block goes on in the next one; a rest of less than seven bytes is zeros.
-RocksDB silently drops a torn record at the end of the file, and with it a part of the state; here this is an error.
+A record that does not fit into the rest of a block continues in the next block, as another fragment. A rest of less
+than seven bytes is filled with zeros. RocksDB silently drops a torn record at the end of the file, and with it part of
+the state. `read_log` raises an error instead.
 """
 
 from __future__ import annotations
@@ -38,24 +39,27 @@ _KINDS = {
     (False, False): _Type.MIDDLE,
     (False, True): _Type.LAST,
 }
-"""Type of a piece: (is first of its record, is last of its record) to type."""
+"""Type of a fragment, by (is the first fragment of its record, is the last one)."""
 
 
 class LogRecord(NamedTuple):
-    """A record; `position` is the offset of its first piece in the file."""
+    """A record; `position` is the offset of its first fragment in the file."""
 
     position: int
     payload: bytes
 
 
 def masked_crc32c(data: bytes) -> int:
-    """Return the CRC-32C in RocksDB's masked form (`crc32c::Mask`), since bytes may hold checksums themselves."""
+    """Return the masked CRC-32C of `data` (`crc32c::Mask`): RocksDB masks it, since data may contain CRCs itself."""
     crc: int = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
-    """Yield the records of a file; `SnapshotError` for a damaged or torn record."""
+    """Yield the records of a log file; `path` names the file in errors.
+
+    Raise `SnapshotError` for a damaged or torn record, and `UnsupportedError` for an unknown record type.
+    """
     pieces: list[bytes] = []
     start = at = 0
     while at < len(data):
@@ -76,7 +80,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
         if length > left - _HEADER.size:
             if at + _HEADER.size + length > len(data):
                 raise _torn(path, at)
-            raise SnapshotError("a record reaches beyond its block", path=path, offset=at, found=f"{length} bytes")
+            raise SnapshotError("a record extends beyond its block", path=path, offset=at, found=f"{length} bytes")
         payload = data[at + _HEADER.size : at + _HEADER.size + length]
         if (computed := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
             raise SnapshotError(
@@ -102,7 +106,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
 
 
 def write_log(payloads: Iterable[bytes]) -> bytes:
-    """Return a file of these records, which `read_log` reads."""
+    """Return the bytes of a log file with these records."""
     out = bytearray()
     for payload in payloads:
         begin, is_first, is_last = 0, True, False
@@ -130,4 +134,4 @@ def _torn(path: str, at: int) -> RescaleError:
 
 
 def _out_of_order(path: str, at: int, kind: _Type) -> RescaleError:
-    return SnapshotError("a piece of a record is out of order", path=path, offset=at, found=kind.name.lower())
+    return SnapshotError("a fragment of a record is out of order", path=path, offset=at, found=kind.name.lower())

@@ -1,7 +1,7 @@
 """Column families and live files of a RocksDB directory, from its CURRENT and MANIFEST (`VersionSet::Recover`).
 
 CURRENT names the MANIFEST. The MANIFEST is the history of the database: each record lists files that were added and
-deleted. Flink has a column family for each state, and `default` (id 0), which stays empty.
+deleted. Flink creates a column family for each state; the column family `default` (id 0) stays empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 DEFAULT_COLUMN_FAMILY = "default"
 LARGEST_MANIFEST = 256 * 1024 * 1024
-"""Largest MANIFEST that is read, in bytes; it is held in memory. Usual ones have a few KB."""
+"""Largest size in bytes of a MANIFEST that is read into memory; usual sizes are a few KB."""
 
 _MANIFEST_NAME = re.compile(r"MANIFEST-\d+")
 
@@ -46,7 +46,7 @@ class Manifest:
 
 
 def read_current(data: bytes, path: str) -> str:
-    """Return the name of the MANIFEST in CURRENT; `SnapshotError` if CURRENT names none."""
+    """Return the name of the MANIFEST from the content of CURRENT. Raise `SnapshotError` if CURRENT names none."""
     text = data.decode(errors="replace")
     name = text.removesuffix("\n")
     if name == text or not _MANIFEST_NAME.fullmatch(name):
@@ -56,7 +56,11 @@ def read_current(data: bytes, path: str) -> str:
 
 
 def read_manifest(data: bytes, path: str) -> Manifest:
-    """Read a MANIFEST; `SnapshotError` if it is damaged or torn, `UnsupportedError` for unsupported features."""
+    """Read the content of a MANIFEST; `path` names the file in errors.
+
+    Raise `SnapshotError` if it is damaged or torn, and `UnsupportedError` if it is too large or has unsupported
+    features.
+    """
     history = _History(path)
     for edit in read_edits(data, path):
         history.apply(edit)
@@ -64,7 +68,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def read_edits(data: bytes, path: str) -> Iterator[VersionEdit]:
-    """Yield the edits of a MANIFEST in order. Errors as `read_manifest`."""
+    """Yield the edits of a MANIFEST in order. Raise the errors of `read_manifest`."""
     check_manifest_size(len(data), path)
     edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
     return _whole_groups(edits, path)
@@ -83,9 +87,9 @@ def check_manifest_size(size: int, path: str) -> None:
 
 
 def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEdit]:
-    """Yield all edits, after a check that atomic groups are complete: RocksDB drops an incomplete one without an error.
+    """Yield all edits, after a check that every atomic group is complete (`AtomicGroupReadBuffer`).
 
-    See `AtomicGroupReadBuffer`.
+    RocksDB drops an incomplete group without an error.
     """
     group: list[VersionEdit] = []
     left = 0
@@ -93,7 +97,11 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
         in_group = edit.left_in_group
         if (in_group is None and left) or (in_group is not None and left and in_group != left - 1):
             raise SnapshotError(
-                "a group of changes is interrupted", path=path, offset=edit.position, expected=left - 1, found=in_group
+                "an atomic group of edits is interrupted",
+                path=path,
+                offset=edit.position,
+                expected=left - 1,
+                found=in_group,
             )
         group.append(edit)
         left = in_group or 0
@@ -101,7 +109,7 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
             yield from group
             group.clear()
     if group:
-        raise SnapshotError("the file ends inside a group of changes", path=path, offset=group[0].position)
+        raise SnapshotError("the file ends inside an atomic group of edits", path=path, offset=group[0].position)
 
 
 class _History:
@@ -124,10 +132,10 @@ class _History:
         if edit.added is not None:
             self._add_column_family(edit, edit.added)
         elif edit.column_family not in self._names:
-            raise self._error("a change of a column family that is not there", edit, edit.column_family)
+            raise self._error("an edit of a column family that does not exist", edit, edit.column_family)
         elif edit.dropped:
             if edit.column_family == 0:
-                raise self._error("the column family 0 is dropped, which cannot be", edit, self._names[0])
+                raise self._error("the column family 0 is dropped, which RocksDB does not allow", edit, self._names[0])
             del self._names[edit.column_family], self._files[edit.column_family]
         else:
             self._change_files(edit)
@@ -136,17 +144,19 @@ class _History:
         if edit.column_family in self._names or name in self._names.values():
             raise self._error("a column family is added twice", edit, name)
         if edit.files or edit.deleted:
-            raise self._error("files in the record that adds a column family, where RocksDB overlooks them", edit, name)
+            raise self._error("the edit that adds a column family lists files, which RocksDB ignores there", edit, name)
         self._names[edit.column_family] = name
         self._files[edit.column_family] = {}
 
     def _change_files(self, edit: VersionEdit) -> None:
-        """Apply deletions first: a file that is deleted and added in one edit has moved to another level."""
+        """Apply deletions first: an edit that deletes and adds the same file moves it to another level."""
         files = self._files[edit.column_family]
         for gone in edit.deleted:
             file = files.pop(gone.number, None)
             if file is None or file.level != gone.level:
-                raise self._error("a file is removed that is not there", edit, f"{gone.number} of level {gone.level}")
+                raise self._error(
+                    "an edit deletes a file that does not exist", edit, f"{gone.number} of level {gone.level}"
+                )
         for file in edit.files:
             if file.number in files:
                 raise self._error("a file is added twice", edit, file.name)
@@ -178,7 +188,7 @@ class _History:
                 )
             if file.largest_sequence > manifest.last_sequence:
                 raise SnapshotError(
-                    "a live file has sequence numbers above the last one, so RocksDB would not show its newest rows",
+                    "a live file has sequence numbers above the last one, so RocksDB would hide its newest rows",
                     path=self._path,
                     expected=f"at most {manifest.last_sequence}",
                     found=f"{file.largest_sequence} in {file.name}",

@@ -1,8 +1,8 @@
-"""Writer of a MANIFEST that describes the present files of a directory, without a history (`VersionSet::Recover`).
+"""Writer of a MANIFEST that lists the live files of a database, without its history; `VersionSet::Recover` reads it.
 
-Each column family takes two records: one adds it and one lists its files, since RocksDB ignores files in a record that
-adds a column family. The next file number must be above that of every file in the directory: RocksDB would take live
-files above it for leftovers of a crash, and delete them.
+Each column family takes two records: one adds the column family and one lists its files, since RocksDB ignores files in
+a record that adds a column family. The next file number must be above the number of every file in the directory.
+RocksDB would take files with higher numbers for leftovers of a crash, and delete them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def write_current(manifest_name: str) -> bytes:
 
 
 def write_manifest(manifest: Manifest, path: str) -> bytes:
-    """Return the bytes of a MANIFEST, after a check that they read back as `manifest`; `path` is for errors."""
+    """Return the bytes of a MANIFEST, after a check that they read back as `manifest`; `path` names it in errors."""
     data = write_log(_records(manifest))
     if read_manifest(data, path) != manifest:
-        raise AssertionError(f"{path} does not read as it was written")
+        raise AssertionError(f"{path} does not read back as it was written")
     return data
 
 

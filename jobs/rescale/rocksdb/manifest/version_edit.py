@@ -1,10 +1,10 @@
-"""Reader of the records of a MANIFEST, each of which is a change of the database (`VersionEdit::EncodeTo`).
+"""Reader of the records of a MANIFEST; each record is an edit of the database (`VersionEdit::EncodeTo`).
 
     { tag:varint32 value }*
 
-The column family of a record is one of its fields, and may come behind the files that belong to it, so a record is only
-complete at its end. RocksDB skips unknown tags that are marked as ignorable; here every unknown tag is refused, because
-it may change what the rows mean, as blob files or keys with timestamps do.
+The column family is one field of a record and may follow the files that belong to it, so a record must be read to its
+end. RocksDB skips unknown tags that are marked as ignorable. This reader refuses every unknown tag, because it may
+change what the rows mean, as blob files or keys with timestamps do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGEST_SEQUENCE = (1 << 56) - 1
 
 
 class Tag(IntEnum):
-    """`VersionEdit`'s tags."""
+    """Tags of the fields of a `VersionEdit` (`Tag`)."""
 
     COMPARATOR = 1
     LOG_NUMBER = 2
@@ -56,7 +56,7 @@ class Tag(IntEnum):
 
 
 class FileTag(IntEnum):
-    """`NewFileCustomTag`; a reader must not skip unknown tags with bit 64."""
+    """Tags of the fields of a file entry (`NewFileCustomTag`). A reader must not skip unknown tags with bit 64."""
 
     TERMINATE = 1
     NEED_COMPACTION = 2
@@ -103,9 +103,9 @@ def table_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class LiveFile:
-    """Entry of a live SST file of `size` bytes with keys from `smallest_key` to `largest_key`.
+    """MANIFEST entry of a live SST file of `size` bytes with keys from `smallest_key` to `largest_key`.
 
-    `fields` are the other fields of the entry, as (`FileTag`, value).
+    `fields` are the other fields of the entry, as (`FileTag`, encoded value). RocksDB's class is `FileMetaData`.
     """
 
     level: int
@@ -134,7 +134,7 @@ class LiveFile:
 
     @property
     def epoch(self) -> int | None:
-        """Epoch number, the age among the files of the column family; None if unknown (`kUnknownEpochNumber`)."""
+        """Epoch number, which orders the files of a column family by age; None if unknown (`kUnknownEpochNumber`)."""
         return self.number_in(FileTag.EPOCH_NUMBER) or None
 
     def number_in(self, tag: FileTag) -> int | None:
@@ -155,7 +155,11 @@ class DeletedFile(NamedTuple):
 
 @dataclass
 class VersionEdit:
-    """Content of the record at offset `position`; None for a field that the record lacks."""
+    """Decoded record at offset `position` of the MANIFEST; a field that the record lacks is None.
+
+    `added` is the name of a new column family, `dropped` says that the column family is dropped, and `left_in_group`
+    counts the edits of the same atomic group that follow.
+    """
 
     position: int
     column_family: int = 0
@@ -169,7 +173,10 @@ class VersionEdit:
 
 
 def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
-    """Decode the record `payload`; `SnapshotError` for damage, `UnsupportedError` for unsupported features."""
+    """Decode the record `payload`, which begins at offset `position` of the MANIFEST at `path`.
+
+    Raise `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
+    """
     reader = EditReader(payload, path, position)
     edit = VersionEdit(position)
     while reader.remaining:
@@ -230,7 +237,7 @@ def _read_file(reader: EditReader, tag: int) -> LiveFile:
     at = reader.position
     smallest, largest = reader.internal_key(), reader.internal_key()
     if smallest.user_key > largest.user_key:
-        raise reader.error("the smallest key of a file is above its largest", at=at, found=f"file {number}")
+        raise reader.error("the smallest key of a file is above its largest key", at=at, found=f"file {number}")
     smallest_sequence, largest_sequence = reader.varint(), reader.varint()
     fields = tuple(_file_fields(reader)) if tag == Tag.NEW_FILE_4 else ()
     return LiveFile(level, number, size, smallest, largest, smallest_sequence, largest_sequence, fields)

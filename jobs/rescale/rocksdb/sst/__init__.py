@@ -1,5 +1,5 @@
-"""Reading of SST files (`BlockBasedTable`) block by block without RocksDB, and writing of their parts.
+"""Read SST files (`BlockBasedTable`) block by block without RocksDB, and write their parts.
 
-Planning needs single blocks only. Whole databases are read by RocksDB itself, which applies merges and deletes; a row
-here is an entry of one file.
+Planning needs single blocks only. RocksDB itself reads whole databases, and applies merges and deletes. In this package
+a row is an entry of one file, even if another file overwrites it.
 """

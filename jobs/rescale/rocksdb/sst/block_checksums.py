@@ -1,8 +1,8 @@
-"""Check of the checksums of all blocks of an SST file while the file is copied.
+"""Verify the checksums of all blocks of an SST file while the file is copied.
 
-RocksDB checks a block only when it reads it (`BlockFetcher::CheckBlockChecksum`), so damage in a file that is only
-copied could stay unseen for long. The places of the blocks are read from the end of the file first; then the file is
-read once, in chunks of any size.
+RocksDB verifies a block only when it reads the block (`BlockFetcher::CheckBlockChecksum`), so damage in a file that is
+only copied could stay unnoticed for long. `BlockChecksums` first reads the places of the blocks from the end of the
+file. Then it reads the file once, in chunks of any size.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class BlockChecksums:
-    """Checks the blocks of a `table`; takes 16 bytes of memory for each block.
+    """Verifier of the checksums of all blocks of `table`, with 16 bytes of memory for each block.
 
-    Raises `SnapshotError` for a damaged file and `UnsupportedError` for an unsupported format.
+    Raise `SnapshotError` for a damaged file, and `UnsupportedError` for an unsupported format.
     """
 
     def __init__(self, table: SstTable) -> None:
@@ -46,12 +46,12 @@ class BlockChecksums:
         return len(self._starts)
 
     def checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the chunks of the whole file unchanged; raise `SnapshotError` at the first block with a wrong checksum.
+        """Yield the `chunks` of the whole file unchanged, and verify the blocks in them.
 
-        Holds one chunk and the beginning of one block in memory.
+        Raise `SnapshotError` at the first wrong checksum. Memory holds one chunk and the beginning of one block.
         """
         checksum = CHECKSUMS[self._table.checksum]
-        begun, done, position = b"", 0, 0  # `begun`: what earlier chunks had of block number `done`
+        begun, done, position = b"", 0, 0  # `begun` has the bytes of block `done` from earlier chunks
         for chunk in chunks:
             limit = position + len(chunk)
             upto = int(np.searchsorted(self._ends, limit, "right"))

@@ -1,4 +1,4 @@
-"""Writers of the parts of an SST file other than rows: blocks, handles, footer. `footer` and `table_*` read them."""
+"""Writers of the blocks, block handles and footer of an SST file, which `footer` and `table_*` read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ FORMAT_VERSION = 5
 
 
 def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = False) -> bytes:
-    """Return the content of a block. Keys leave out the prefix shared with the key before, unless `whole_keys`."""
+    """Return the content of a block with these (key, value) entries, in the order of their keys (`BlockBuilder`).
+
+    Each key is stored without the prefix that it shares with the previous key, unless `whole_keys` is set.
+    """
     writer, before = EditWriter(), b""
     restarts: list[int] = []
     for key, value in entries:
@@ -33,13 +36,13 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
 
 
 def _in_common(first: bytes, second: bytes) -> int:
-    """Return the length of the common prefix."""
+    """Return the length of the common prefix of two keys."""
     shortest = min(len(first), len(second))
     return next((i for i in range(shortest) if first[i] != second[i]), shortest)
 
 
 def write_handle(handle: BlockHandle) -> bytes:
-    """Return the bytes of a handle (`BlockHandle::EncodeTo`)."""
+    """Return the bytes of a block handle (`BlockHandle::EncodeTo`)."""
     writer = EditWriter()
     writer.varint(handle.offset)
     writer.varint(handle.size)
@@ -47,25 +50,25 @@ def write_handle(handle: BlockHandle) -> bytes:
 
 
 class BlockFile:
-    """Builds the part of an SST file from offset `start` on, block by block."""
+    """Builder of the part of an SST file from offset `start` on, block by block."""
 
     def __init__(self, start: int = 0) -> None:
         self._start = start
         self._data = bytearray()
 
     def add(self, content: bytes) -> BlockHandle:
-        """Add a block with this content, uncompressed."""
+        """Add a block with this content, uncompressed, and return its handle."""
         checksum = masked_crc32c(content + _UNCOMPRESSED)
         return self.add_sealed(content + _UNCOMPRESSED + checksum.to_bytes(4, "little"))
 
     def add_sealed(self, stored: bytes) -> BlockHandle:
-        """Add a block that already has its trailer."""
+        """Add a block that already has its trailer, and return its handle."""
         handle = BlockHandle(self._start + len(self._data), len(stored) - TRAILER_SIZE)
         self._data += stored
         return handle
 
     def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:
-        """Return all bytes from `start` on, with the footer."""
+        """Return all bytes of the file from `start` on, with the footer."""
         handles = write_handle(metaindex) + write_handle(index)
         footer = bytes((ChecksumType.CRC32C,)) + handles.ljust(FOOTER_SIZE - 13, b"\0")
         return bytes(self._data) + footer + FORMAT_VERSION.to_bytes(4, "little") + MAGIC.to_bytes(8, "little")

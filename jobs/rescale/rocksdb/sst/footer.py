@@ -30,9 +30,10 @@ class Footer:
 
 
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
-    """Return the footer of an SST file of `size` bytes that begins at `start` of a file, and ends in `data`.
+    """Return the footer of an SST file of `size` bytes; `data` are the last bytes of the SST file.
 
-    Raises `SnapshotError` if it is not an SST file, and `UnsupportedError` for an unknown format.
+    The SST file lies in the file `path` from offset `start` on, which errors name. Raise `SnapshotError` if the bytes
+    are no SST file, and `UnsupportedError` for an unsupported format version or checksum type.
     """
     begin = start + size - FOOTER_SIZE
     if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:
@@ -59,8 +60,9 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
 def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> None:
     """Raise `SnapshotError` if the footer names blocks outside of the file.
 
-    A footer has no checksum: RocksDB would allocate as much memory as it says, or crash. It detects by itself
-    what is no footer, and a damaged footer of a version with a checksum.
+    A footer of the supported versions has no checksum. If it is damaged, RocksDB would allocate as much memory as it
+    says, or crash. RocksDB itself detects a wrong magic number, and damage in footers with a checksum. Arguments are
+    those of `read_footer`.
     """
     version = int.from_bytes(data[-12:-8], "little")
     if size >= FOOTER_SIZE and int.from_bytes(data[-8:], "little") == MAGIC and version in _VERSIONS:
@@ -68,7 +70,7 @@ def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> Non
 
 
 def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle, BlockHandle]:
-    """Return the handles of the metaindex and of the index."""
+    """Return the block handles of the metaindex and of the index."""
     reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, start + size - FOOTER_SIZE + 1)
     metaindex, index = read_handle(reader), read_handle(reader)
     for handle in (metaindex, index):
@@ -77,7 +79,7 @@ def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle
 
 
 def check_handle(handle: BlockHandle, size: int, path: str) -> None:
-    """Raise `SnapshotError` for a block that does not lie within a file of `size` bytes."""
+    """Raise `SnapshotError` if a block does not lie within an SST file of `size` bytes."""
     if handle.offset + handle.size + TRAILER_SIZE > size - FOOTER_SIZE:
         raise SnapshotError(
             "a block lies outside of its file",

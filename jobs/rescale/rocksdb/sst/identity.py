@@ -1,8 +1,8 @@
-"""Replacement of the time and place of writing in SST files, so that equal rows give equal bytes.
+"""Replacement of times, host and session id in SST files, so that equal rows give equal bytes.
 
-RocksDB stores times, the host, and a random session id in every file (`TableProperties`). They are replaced in place by
-values of the same length. The session id must differ from file to file: block caches identify a file by it and by the
-number that the file had when it was written (`GetSstInternalUniqueId`).
+RocksDB stores times, the host name, and a random session id in the properties of every file (`TableProperties`). This
+module overwrites them with values of the same length. Each file needs a session id of its own: block caches identify a
+file by its session id and its original file number (`GetSstInternalUniqueId`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def new_identity(name: str) -> dict[str, str]:
-    """Return the identity properties of a new file; `name` is its unique and final name."""
+    """Return the identity properties of a new file; `name` is its final name, unique among all files."""
     return {
         "creating.db.identity": HOST,
         "creating.host.identity": HOST,
@@ -38,7 +38,11 @@ def new_identity(name: str) -> dict[str, str]:
 
 
 def settle_identity(path: Path, name: str, created: int) -> None:
-    """Replace the identity of the SST file at `path`; `name` is its final name, `created` in seconds since 1970."""
+    """Overwrite the identity properties of the SST file at `path`.
+
+    `name` is the final name of the file, unique among all files; `created` is in seconds since 1970. Raise
+    `SnapshotError` if the properties block is compressed.
+    """
     with os.fdopen(owned.open_for_writing(path), "r+b") as file:
 
         def read(start: int, size: int) -> bytes:

@@ -1,8 +1,8 @@
-"""Fast decoding of an index block, which may have millions of entries: the places of blocks and of their separators.
+"""Fast decoding of an index block, which may have millions of entries, into arrays of block places and separators.
 
-In RocksDB's default every entry of an index is a restart (`index_block_restart_interval` 1). The list of restarts at
-the end of the block then has the place of each entry, so NumPy decodes all of them at once. Other indexes are decoded
-by `index_entries`, the slow twin.
+By default every entry of a RocksDB index is a restart point (`index_block_restart_interval` 1). The restart array at
+the end of the block then has the offset of each entry, so NumPy decodes all entries at once. `index_entries`, the slow
+twin, decodes all other indexes.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.sst.table_entries import KIND_SIZE, IndexFormat, index_entries
 
 _MORE = 0x80
-"""Bit of a varint's byte which says that another byte follows."""
+"""Bit in a byte of a varint that says that another byte follows."""
 
 _VARINT_BYTES = 9
 """Most bytes of a varint below 2^63, as all of RocksDB's offsets are."""
 
 
 def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
-    """Return the offsets and sizes of all blocks that an index block names.
+    """Return the offsets and the sizes without trailers, in bytes, of all blocks that an index block names.
 
-    `path` and `offset` are the place of the index, for errors. Raises `SnapshotError` for a damaged index.
+    `path` and `offset` name the place of the index in errors. Raise `SnapshotError` for a damaged index.
     """
     places = _of_restarts(index, form)
     if places is not None:
@@ -35,10 +35,10 @@ def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tup
 
 
 def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str, offset: int) -> tuple[Longs, Longs]:
-    """Return, for each block, the key group of the separator behind it and the size of the block.
+    """Return for each block the key group of its separator, and its size without trailer, as two arrays.
 
-    The key group is the first `prefix` bytes of the separator, padded with zeros. Arguments and errors otherwise as of
-    `block_places`.
+    The key group is the number in the first `prefix` bytes of the separator, padded with zero bytes. The other
+    arguments, and the errors, are those of `block_places`.
     """
     places = _of_restarts(index, form)
     if places is None:
@@ -53,7 +53,7 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
 
 
 def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
-    """Return the user keys of all separators end to end, and where each ends. See `block_places`."""
+    """Return the user keys of all separators end to end, and the end offset of each; arguments as in `block_places`."""
     places = _of_restarts(index, form)
     if places is None:
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
@@ -64,7 +64,7 @@ def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple
 
 
 class _Places(NamedTuple):
-    """Places of blocks in the file, and of the user keys of their separators in the index."""
+    """Offsets and sizes of blocks in the file, and offsets and lengths of their separators' user keys in the index."""
 
     offsets: Longs
     sizes: Longs
@@ -73,7 +73,7 @@ class _Places(NamedTuple):
 
 
 def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
-    """Decode an index in which every entry is a restart with its whole key; return None for any other."""
+    """Decode an index in which every entry is a restart point with a whole key; return None for any other index."""
     count = int.from_bytes(index[-4:], "little")
     end = len(index) - 4 * (count + 1)
     if end <= 0 or not count:
@@ -97,7 +97,7 @@ def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """Return the varint at each place, and the place behind it."""
+    """Return the varint at each offset, and the offset behind it."""
     last = len(data) - 1
     values, at = np.zeros(len(at), np.int64), at.copy()
     unfinished = np.ones(len(at), np.bool_)

@@ -21,27 +21,27 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, Ta
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 TAIL_SIZE = 4096
-"""Bytes at the end of a file that are read first: usually everything behind the index, or all of a small file."""
+"""Bytes at the end of a file that are read first: usually everything behind the index, or the whole of a small file."""
 
 _DICTIONARY = b"rocksdb.compression_dict"
-"""Name in the metaindex of the dictionary with which data blocks, but no other blocks, are compressed."""
+"""Metaindex name of the compression dictionary, which only data blocks use."""
 
 _PARTITIONED_FILTER = b"partitionedfilter."
-"""Prefix in the metaindex of a partitioned filter, an index of filter blocks (`PartitionedFilterBlockBuilder`)."""
+"""Metaindex prefix of a partitioned filter, which is an index of filter blocks (`PartitionedFilterBlockBuilder`)."""
 
 T = TypeVar("T")
 
 Read = Callable[[int, int], bytes]
-"""Function that reads a file: (offset, number of bytes) to bytes."""
+"""Function that reads an SST file: (offset in the SST file, number of bytes) to bytes."""
 
 
 def read_at(descriptor: int, start: int, size: int) -> bytes:
-    """Return up to `size` bytes from `start` on of an open file."""
+    """Return up to `size` bytes of an open file from offset `start` on."""
     return os.pread(descriptor, size, start)
 
 
 class DeletedRange(NamedTuple):
-    """Deletion of all rows with user keys in [begin, end) that are older than `sequence`."""
+    """Range tombstone: deletion of all rows with user keys in [begin, end) that are older than `sequence`."""
 
     begin: bytes
     end: bytes
@@ -49,9 +49,10 @@ class DeletedRange(NamedTuple):
 
 
 class SstTable:
-    """An SST file of `size` bytes that lies in `path` from offset `start` on. Only its end is read at first.
+    """Reader of an SST file of `size` bytes, which lies in the file `path` from offset `start` on.
 
-    All methods raise `SnapshotError` for a damaged file, and `UnsupportedError` for an unsupported format.
+    The constructor reads only the end of the SST file. All methods raise `SnapshotError` for a damaged file, and
+    `UnsupportedError` for an unsupported format.
     """
 
     def __init__(self, read: Read, size: int, path: str, start: int = 0) -> None:
@@ -66,13 +67,13 @@ class SstTable:
 
     @property
     def parts(self) -> list[BlockHandle]:
-        """The blocks that the metaindex names: properties, filters, deleted ranges."""
+        """Handles of the blocks that the metaindex names: properties, filters, range tombstones."""
         place = self._place(self._footer.metaindex)
         return [read_handle(EditReader(stored, self._path, place)) for stored in self._parts.values()]
 
     @property
     def index_size(self) -> int:
-        """Most bytes that have to be read for the index."""
+        """Upper bound of the bytes that a read of the index takes."""
         if self.properties.partitioned_index:
             return self.properties.index_size
         return self._footer.index.size + TRAILER_SIZE
@@ -100,11 +101,11 @@ class SstTable:
 
     @property
     def checksum(self) -> ChecksumType:
-        """The kind of the checksum behind each block."""
+        """Type of the checksum in the trailer of each block."""
         return self._footer.checksum
 
     def all_blocks(self) -> tuple[Longs, Longs]:
-        """Return the offsets and sizes, without trailers, of all blocks of the file, in the order of their offsets."""
+        """Return the offsets and the sizes without trailers of all blocks of the file, ordered by offset."""
         metaindex = self._footer.metaindex
         parts = {
             name: read_handle(EditReader(stored, self._path, self._place(metaindex)))
@@ -132,19 +133,19 @@ class SstTable:
         return offsets, sizes
 
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        """Return the rows of a data block by key, the newest first; `deleted_ranges` has the deleted ranges."""
+        """Return the rows of a data block, ordered by key, with the newest row of a key first."""
         self._refuse_dictionary()
         return self._rows(block)
 
     def data_blocks(self) -> tuple[Longs, Longs]:
-        """Return the offsets and sizes, without trailers, of all data blocks, in the order of their keys."""
+        """Return the offsets and the sizes without trailers of all data blocks, ordered by key."""
         offsets, sizes = _end_to_end([self._block_places(index) for index in self._indexes])
         if (offsets[1:] < offsets[:-1] + sizes[:-1] + TRAILER_SIZE).any():
-            raise SnapshotError("the blocks of an SST file overlap, or are in no order", path=self._path)
+            raise SnapshotError("the data blocks of an SST file overlap, or are out of order", path=self._path)
         return offsets, sizes
 
     def key_groups_of_blocks(self, prefix: int) -> tuple[Longs, Longs]:
-        """Return, for each data block, the key group of the separator behind it and its size without trailer.
+        """Return for each data block the key group of its separator, and its size without trailer, as two arrays.
 
         A key begins with its key group in `prefix` bytes.
         """
@@ -157,7 +158,7 @@ class SstTable:
         )
 
     def separators(self) -> tuple[Bytes, Longs]:
-        """Return the user keys of the separators behind all data blocks end to end, and where each ends."""
+        """Return the user keys of the separators of all data blocks end to end, and the end offset of each."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
             more, more_ends = separators(
@@ -168,31 +169,36 @@ class SstTable:
 
     @property
     def _indexes(self) -> list[BlockHandle]:
-        """Return the blocks that together form the index of the data blocks."""
+        """Handles of the blocks that together form the index of the data blocks."""
         if not self.properties.partitioned_index:
             return [self._footer.index]
         return [partition.block for partition in self._index_block(self._footer.index)]
 
     def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:
-        """Return the decompressed contents of consecutive data blocks, which are read at once."""
+        """Return the uncompressed contents of consecutive data blocks, with one read.
+
+        `offsets` and `sizes` are a part of the arrays that `data_blocks` returns.
+        """
         self._refuse_dictionary()
         start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)
         stored = self._read(start, end - start)
         if len(stored) < end - start:
-            raise SnapshotError("an SST file ends too early", path=self._path, expected=end, found=start + len(stored))
+            raise SnapshotError(
+                "an SST file ends inside a data block", path=self._path, expected=end, found=start + len(stored)
+            )
         contents = []
         for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
             block = stored[offset : offset + size + TRAILER_SIZE]
             content = unpacked(block, self._footer.checksum, self._path, self._start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
-                raise UnsupportedError("blocks with a hash index are not read", path=self._path, advice=CANONICAL)
+                raise UnsupportedError("cannot read data blocks with a hash index", path=self._path, advice=CANONICAL)
             contents.append(content)
         return contents
 
     def ends(self) -> tuple[TableRow, TableRow] | None:
-        """Return the first and the last row, in RocksDB's order; None for a file of deleted ranges only.
+        """Return the first and the last row, in RocksDB's order; None for a file that has only range tombstones.
 
-        Only the first and the last block of index and data are read.
+        This reads only the first and the last block of the index and of the data.
         """
         first = last = self._footer.index
         for _ in range(2 if self.properties.partitioned_index else 1):
@@ -206,7 +212,7 @@ class SstTable:
         return None if lowest is None or highest is None else (lowest, highest)
 
     def deleted_ranges(self) -> Iterator[DeletedRange]:
-        """Yield the deleted ranges, in the order of their first keys."""
+        """Yield the range tombstones, in the order of their first keys."""
         if RANGE_DELETIONS in self._parts:
             place = self._place(self._footer.metaindex)
             handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))
@@ -216,7 +222,7 @@ class SstTable:
     def _refuse_dictionary(self) -> None:
         if _DICTIONARY in self._parts:
             raise UnsupportedError(
-                "rows of an SST file that is compressed with a dictionary are not read",
+                "cannot read the rows of an SST file that is compressed with a dictionary",
                 path=self._path,
                 advice=CANONICAL,
             )
@@ -229,7 +235,7 @@ class SstTable:
         return index_entries(self._block(handle), form, self._path, self._place(handle), tail=tail)
 
     def _place(self, handle: BlockHandle) -> int:
-        """Return the offset of a block in the file that holds the SST file."""
+        """Return the offset of a block in the file `path`."""
         return self._start + handle.offset
 
     def _block(self, handle: BlockHandle) -> bytes:

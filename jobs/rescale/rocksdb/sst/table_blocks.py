@@ -2,8 +2,8 @@
 
     content  compression:u8  checksum:u32              little-endian
 
-The checksum covers the stored content and the byte behind it. Compressed content begins with its uncompressed length as
-a varint; for snappy, this is part of snappy's own format.
+The checksum covers the stored content and the compression byte. Compressed content begins with its uncompressed length
+as a varint; for snappy, the varint is part of snappy's own format.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BlockHandle(NamedTuple):
 
 
 class ChecksumType(IntEnum):
-    """RocksDB's `ChecksumType`. The default of Flink 1 is the first, that of Flink 2 the last."""
+    """RocksDB's `ChecksumType`. Flink 1 writes `CRC32C` by default, and Flink 2 writes `XXH3`."""
 
     CRC32C = 1
     XXHASH = 2
@@ -45,18 +45,19 @@ class ChecksumType(IntEnum):
 
 
 class WrongChecksum(SnapshotError):  # noqa: N818
-    """The checksum of a block is wrong; RocksDB detects this, too. Unpickled as a plain `SnapshotError`."""
+    """Error for a block with a wrong checksum, which RocksDB detects, too. Pickle makes it a plain `SnapshotError`."""
 
 
 def read_handle(reader: EditReader) -> BlockHandle:
-    """Read a handle (`BlockHandle::DecodeFrom`)."""
+    """Read a block handle (`BlockHandle::DecodeFrom`)."""
     return BlockHandle(reader.varint(), reader.varint())
 
 
 def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
-    """Return the uncompressed content of a block, given with its trailer; `path` and `offset` are for errors.
+    """Return the uncompressed content of a block; `stored` includes the trailer.
 
-    Raises `SnapshotError` for a damaged block, and `UnsupportedError` for an unsupported one.
+    `path` and `offset` name the place of the block in errors. Raise `SnapshotError` for a damaged block, and
+    `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
     """
     check_block(stored, kind, path, offset)
     content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
@@ -64,7 +65,7 @@ def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes
 
 
 def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> None:
-    """Raise `SnapshotError` if the checksum of a block, given with its trailer, is wrong."""
+    """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `unpacked`."""
     expected, computed = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
     if expected != computed:
         raise WrongChecksum(
@@ -117,7 +118,7 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
         else:
             raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
     except (cramjam.DecompressionError, ValueError) as error:
-        raise SnapshotError(f"a block does not decompress: {error}", path=path, offset=offset) from None
+        raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
     if len(plain) != size:
         raise SnapshotError(
             "a block does not have its stated length", path=path, offset=offset, expected=size, found=len(plain)

@@ -1,9 +1,10 @@
-"""Entries of blocks (`Block`, `BlockBuilder`): sorted keys, each without the prefix that it shares with the key before.
+"""Entries of blocks (`Block`, `BlockBuilder`): sorted keys, each without the prefix shared with the previous key.
 
     { shared:varint unshared:varint [length of value:varint] key[unshared] value }*  restarts:u32*  number:u32
 
-At a restart, a key is whole. The value in an index is a handle, so its length may be left out. Between restarts, it
-may be only the difference between the block's size and that of the block before, right behind which it lies.
+A key at a restart point is whole. The value of an index entry is a block handle, so the length of the value may be left
+out. Between restart points, the value may be delta encoded: as the size of the block minus the size of the previous
+block, which ends where the block begins.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ KIND_SIZE = 8
 """Bytes of `sequence << 8 | type` behind a user key."""
 
 HASH_INDEX = 1 << 31
-"""Bit in the number of restarts which says that a hash index follows them in the block."""
+"""Bit in the number of restart points that says that a hash index follows them in the block."""
 
 
 class TableRow(NamedTuple):
@@ -31,14 +32,14 @@ class TableRow(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """A block, and its separator: a user key, at least the block's last key and less than the next block's first."""
+    """Handle of a block, and its separator: a user key from the block's last key to the next block's first key."""
 
     separator: bytes
     block: BlockHandle
 
 
 class IndexFormat(NamedTuple):
-    """Format of an index: user keys or internal keys, sizes by difference or not, and with first keys or not."""
+    """Format of an index: whether it has user keys, delta-encoded handles (`by_difference`), and first keys."""
 
     user_keys: bool
     by_difference: bool
@@ -46,16 +47,17 @@ class IndexFormat(NamedTuple):
 
 
 def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the key and the value of every entry of a block; `SnapshotError`, with `path` and `offset`, for damage.
+    """Yield the key and the value of every entry of a block.
 
-    With `tail`, begin at the last restart: this is enough to find the last entry.
+    With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` name the
+    place of the block in errors. Raise `SnapshotError` for a damaged block.
     """
     for key, value in value_places(block, path, offset, tail=tail):
         yield key, block[value]
 
 
 def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
-    """Yield the key of every entry and the place of its value in the block. Arguments and errors as `entries`."""
+    """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
     reader, key = _open(block, path, offset, tail=tail), b""
     while reader.remaining:
         shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
@@ -66,10 +68,10 @@ def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) ->
 
 
 def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
-    """Yield the entries of a data block. Arguments and errors as `entries`."""
+    """Yield the entries of a data block; arguments and errors as in `entries`."""
     for key, value in entries(block, path, offset, tail=tail):
         if len(key) < KIND_SIZE:
-            raise EditReader(b"", path, offset).error("a key without a sequence number", found=key.hex())
+            raise EditReader(b"", path, offset).error("a key has no sequence number", found=key.hex())
         trailer = int.from_bytes(key[-KIND_SIZE:], "little")
         yield TableRow(key[:-KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
 
@@ -77,7 +79,7 @@ def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterato
 def index_entries(
     block: bytes, form: IndexFormat, path: str, offset: int, *, tail: bool = False
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of an index block (`IndexValue::DecodeFrom`). Arguments and errors as `entries`."""
+    """Yield the entries of an index block (`IndexValue::DecodeFrom`); arguments and errors as in `entries`."""
     reader, key, handle = _open(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared, unshared = reader.varint32(), reader.varint32()
@@ -98,19 +100,19 @@ def index_entries(
 
 
 def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
-    """Return a reader at the first entry, or at the last restart for the `tail`, that ends behind the last entry."""
+    """Return a reader of the entries of a block, at the first entry or, with `tail`, at the last restart point."""
     number = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
     if number & HASH_INDEX:
         raise reader.refusal("blocks with a hash index, which is not supported")
     end = len(block) - 4 * (number + 1)
     if end < 0:
-        raise reader.error("a block has more restarts than fit into it", found=number)
+        raise reader.error("a block has more restart points than fit into it", found=number)
     reader.end = end
     if tail and number:
         restart = int.from_bytes(block[-8:-4], "little")
         if restart > end:
-            raise reader.error("a restart lies outside of its block", expected=f"at most {end}", found=restart)
+            raise reader.error("a restart point lies outside of its block", expected=f"at most {end}", found=restart)
         reader.position = restart
     return reader
 
@@ -118,7 +120,7 @@ def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
 def _key(reader: EditReader, before: bytes, shared: int, unshared: int) -> bytes:
     if shared > len(before):
         raise reader.error(
-            "a key shares more bytes with the key before than that has",
+            "a key shares more bytes with the previous key than that key has",
             expected=f"at most {len(before)} bytes",
             found=shared,
         )

@@ -14,7 +14,7 @@ from rescale.text.errors import UnsupportedError
 
 PREFIX = "rocksdb."
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
-"""Names in the metaindex of the block of properties and of the block of deleted ranges."""
+"""Metaindex names of the properties block and of the block of range tombstones."""
 
 _GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
 
@@ -24,11 +24,11 @@ _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 
 @dataclass(frozen=True)
 class TableProperties:
-    """Properties of an SST file. `entries` counts rows and deleted ranges.
+    """Properties of an SST file. `entries` counts rows and range tombstones.
 
     `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
-    values and index are those before compression. `global_sequence` is the sequence number of all rows of an ingested
-    file (`SstFileWriter`), else 0.
+    values and index, in bytes, are those before compression. `global_sequence` is the sequence number of all rows of an
+    ingested file (`SstFileWriter`), else 0.
     """
 
     column_family: str
@@ -44,7 +44,10 @@ class TableProperties:
 
 
 def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
-    """Return the properties in the entries of the block at `offset`; `SnapshotError` if one is missing."""
+    """Return the properties from the entries of the properties block at `offset` of the file `path`.
+
+    Raise `SnapshotError` if a property is missing, and `UnsupportedError` for an unknown index type.
+    """
 
     def content(name: str) -> EditReader:
         data = values.get(f"{PREFIX}{name}".encode())
@@ -94,9 +97,9 @@ _TEXTS = {
 
 
 def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the property entries of a new file, sorted by name: these, and those that are the same in all new files.
+    """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share.
 
-    They are the properties that RocksDB reads, or that tools show.
+    The shared ones are properties that RocksDB reads or that tools show.
     """
     values = {name: varint(number) for name, number in (_NUMBERS | dict(numbers)).items()}
     values |= {name: text.encode() for name, text in (_TEXTS | dict(texts)).items()}

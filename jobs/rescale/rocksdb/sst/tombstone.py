@@ -1,8 +1,9 @@
-"""Writer of an SST file with one deleted range and nothing else, as RocksDB's `BlockBasedTableBuilder` writes it.
+"""Writer of an SST file with one range tombstone and nothing else, as RocksDB's `BlockBasedTableBuilder` writes it.
 
-The file goes into level 0 with the newest sequence number of its database: there all releases read it before any row,
-so it hides the rows of the range in all levels. Its key has the sequence number, as in flushed files. `SstFileWriter`
-would write 0 there, which releases treat differently, and the C interface of RocksDB 6 cannot write such a file.
+The file goes into level 0 with the newest sequence number of its database. All releases of RocksDB read level 0 before
+any older row, so the tombstone hides the rows of its range in all levels. The key of the tombstone has its sequence
+number, as in flushed files. `SstFileWriter` would write 0 instead, which releases treat differently, and the C
+interface of RocksDB 6 cannot write such a file.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, pr
 
 
 def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], created: int) -> bytes:
-    """Return the bytes of a file that deletes the user keys in [begin, end); `created` is in seconds since 1970.
+    """Return the bytes of an SST file with a range tombstone over the user keys in [begin, end).
 
-    `column_family` is the id and the name, which are informational only.
+    `column_family` is (id, name), which RocksDB does not check; `created` is in seconds since 1970.
     """
     key = internal_key(InternalKey(begin, sequence, RANGE_DELETION))
     file = BlockFile()

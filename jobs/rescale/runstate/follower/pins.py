@@ -79,7 +79,7 @@ class Pins:
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.
 
-        Raises `SnapshotError` if one vanishes meanwhile.
+        Raises `SnapshotError` if Flink deletes a file meanwhile.
         """
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
         deep, others = set[int](), set[int]()
@@ -157,7 +157,7 @@ class Pins:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
-        """Return the moves that lead from these files to their pins."""
+        """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
 

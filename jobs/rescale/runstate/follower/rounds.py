@@ -36,7 +36,7 @@ class FollowedJob:
 
 
 class RoundKind(StrEnum):
-    """The way in which a round was made."""
+    """How a round was made."""
 
     BASE = "base"
     """A full run."""
@@ -136,7 +136,7 @@ def write_round(target: str, made: Round) -> None:
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
-    """Return the last rounds that a follower made, in order; the state of most of them was removed."""
+    """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
     numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
     made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])

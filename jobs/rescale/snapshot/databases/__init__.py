@@ -1,1 +1,1 @@
-"""RocksDB directories of a snapshot, as far as their small files and the indexes of SST files tell."""
+"""RocksDB directories of a snapshot: what their small files and the indexes of SST files tell."""

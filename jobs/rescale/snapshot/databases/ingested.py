@@ -1,7 +1,7 @@
-"""Search for ingested files in RocksDB directories: such a file has one sequence number for all of its rows.
+"""Search for ingested files in RocksDB directories. All rows of an ingested file have one sequence number.
 
-When databases are joined, files of level 0 get new sequence numbers, which ingested files cannot get
-(`SstFileWriter`).
+When databases are joined, level-0 files get new sequence numbers in the MANIFEST. Ingested files cannot get one,
+because they store their sequence number themselves (`SstFileWriter`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from rescale.text.errors import RescaleError
 def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Snapshot:
     """Return the snapshot with the ingested level-0 files of the wanted operators marked.
 
-    Their MANIFESTs must have been read. Reads the end of each file in level 0; `SnapshotError` for a damaged file.
+    The MANIFESTs of these operators must have been read. The function reads the end of each level-0 file, and raises
+    `SnapshotError` if one is damaged.
     """
     operators = tuple(_with_ingested(snapshot, op) if wanted(op) else op for op in snapshot.operators)
     return replace(snapshot, operators=operators)

@@ -19,10 +19,10 @@ from rescale.text.errors import RescaleError
 
 
 def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
-    """Return the snapshot with the SST files of its databases, read with `contents` if given, else with its own.
+    """Return the snapshot with the SST files of its databases, from their MANIFESTs.
 
-    Raises `SnapshotError` or `UnsupportedError`, with the operator, if their rows cannot be read: see
-    `checked_manifest`.
+    `contents` reads the MANIFESTs if given, else the snapshot's own `contents`. Raise the errors of `checked_manifest`,
+    which then name the operator.
     """
     snapshot.check_complete()
     read_with = contents or snapshot.contents
@@ -56,7 +56,7 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
 
 
 def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
-    """Return the files at these extents; content that lies in `_metadata` is read."""
+    """Return the files of (name, extent) pairs; the bytes of files that lie in `_metadata` are read."""
     return [_stored(contents, name, extent) for name, extent in named]
 
 

@@ -1,8 +1,8 @@
 """The SST files of a RocksDB directory in which a later checkpoint may differ from an earlier one.
 
-A file is known by where handles put it: Flink gives every file that it uploads a name of its own, while the names in a
-directory come again after a failure (`SharedStateRegistryImpl`). It may be read elsewhere: a base's source may be a
-copy.
+Two files are the same if handles name the same place: Flink gives every uploaded file a unique name, while RocksDB may
+use a name in the directory again after a failure (`SharedStateRegistryImpl`). The bytes may be read from another place,
+because a snapshot may be a copy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rescale.text.errors import UnsupportedError
 
 
 class OwnTables(NamedTuple):
-    """Names of files that only the earlier checkpoint has (`gone`), and only the later one (`added`).
+    """Names of the SST files that only the earlier checkpoint has (`gone`), and that only the later one has (`added`).
 
-    Those whose rows only compactions have rewritten in between are left out. `passed` are files that neither has, with
-    keys that may have changed.
+    Files that only compactions have rewritten in between are left out. `passed` are files that neither checkpoint has,
+    with keys whose values may have changed.
     """
 
     gone: frozenset[str]
@@ -36,10 +36,10 @@ class OwnTables(NamedTuple):
 def own_tables(
     earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, kept: Mapping[str, int]
 ) -> OwnTables:
-    """Compare a directory in two checkpoints; None where it does not exist.
+    """Compare a RocksDB directory in two checkpoints; `before` or `after` is None where it does not exist.
 
-    `kept` has the sizes of files, by name, that checkpoints in between had and that can be read. Raises what
-    `read_manifest` does.
+    `kept` maps the names of readable files of checkpoints in between to their sizes in bytes. Raise the errors of
+    `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
@@ -51,7 +51,7 @@ def own_tables(
 def differing_tables(
     earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of files that only the earlier checkpoint has, and of those that only the later one has."""
+    """Return the names of the SST files that only the earlier checkpoint has, and that only the later one has."""
     old, new = _by_place(earlier, before), _by_place(later, after)
     gone, added = (
         frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
@@ -60,9 +60,9 @@ def differing_tables(
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
-    """`UnsupportedError` if the job opens the operator's directories with fewer than `levels` levels.
+    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `levels` levels.
 
-    One directory is looked at, because all subtasks have the same options.
+    Only the first database is checked, because all subtasks have the same options.
     """
     for database in operator.databases[:1]:
         if (options := _newest_options(snapshot, database)) is not None:
@@ -76,9 +76,9 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
 def tables_in_between(
     checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database | None
 ) -> Iterator[tuple[str, Snapshot, Extent]]:
-    """Yield (name, snapshot, place) of the SST files of a directory in checkpoints before a later one, if they exist.
+    """Yield (name, snapshot, extent) of the existing SST files of a directory in checkpoints before a later one.
 
-    Checkpoints of another database, which had the same key groups, are left out.
+    A checkpoint is left out if its directory is of another database with the same key groups.
     """
     if after is None:
         return
@@ -91,7 +91,7 @@ def tables_in_between(
 
 
 class _Place(NamedTuple):
-    """The URI that a handle names, the size of the file, and which of its bytes are an SST file."""
+    """Place of an SST file: the URI and size of the file that the handle names, and the bytes in that file."""
 
     uri: str
     size: int
@@ -100,7 +100,7 @@ class _Place(NamedTuple):
 
 
 def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, str]:
-    """Return the names of a directory's SST files."""
+    """Return the names of a directory's SST files, by place."""
     if database is None:
         return {}
     return {
@@ -123,18 +123,18 @@ def _rewritten(
 
 
 def _newest_options(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
-    """Return the URI of a directory's newest OPTIONS, and its content; None without one."""
+    """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
     named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
     options = newest_options(listed_files(snapshot.contents, named))
     return None if options is None else _named(snapshot, database, options.name)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:
-    """Return the URI of a directory's MANIFEST, and its content."""
+    """Return the URI and the content of a directory's MANIFEST."""
     return _named(snapshot, database, next(file.name for file in database.files if file.name.startswith("MANIFEST-")))
 
 
 def _named(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
-    """Return the URI of a file of the directory, and its content."""
+    """Return the URI and the content of the file `name` of a directory."""
     extent = next(file.extent for file in database.files if file.name == name)
     return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)

@@ -1,6 +1,6 @@
 """A bounded sample of the keys in an operator's RocksDB directories, from a few blocks of evenly spaced SST files.
 
-Overwritten and deleted rows serve as well as others: their keys lie in the key groups of their hashes, too.
+Overwritten and deleted rows serve as well as live ones, because their keys also lie in the key groups of their hashes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.composite_key import key_offsets
 from rescale.rocksdb.sst.table import TAIL_SIZE
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table
@@ -24,12 +24,12 @@ _TABLES, _BLOCKS = 64, 8
 def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int) -> Iterator[tuple[int, bytes]]:
     """Yield about `most` (key group, key) pairs from at most `room` bytes of SST files.
 
-    Each key comes with the rest of its row's key. Files that only RocksDB's library can read are left out. Raises
-    `SnapshotError` for a damaged file.
+    Each key comes with the rest of its row's key, such as the namespace. Files that only RocksDB's library can read are
+    left out. Raise `SnapshotError` for a damaged file.
     """
     prefix = prefix_size(operator.max_parallelism)
     tables = [
-        (prefix + int(key_leads(database.parsed)[table.state]), table)
+        (prefix + int(key_offsets(database.parsed)[table.state]), table)
         for database in operator.databases
         if database.parsed is not None
         for table in database.tables
@@ -56,5 +56,5 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
 
 
 def _far_first(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
-    """Return the tables in an order of which every prefix is evenly spaced: by the reversed bits of their indexes."""
+    """Return the tables ordered by the reversed bits of their indexes, so that every prefix is evenly spaced."""
     return [tables[i] for i in sorted(range(len(tables)), key=lambda i: f"{i:016b}"[::-1])]

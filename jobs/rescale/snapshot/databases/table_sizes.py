@@ -1,8 +1,8 @@
 """Estimate of the bytes of RocksDB directories in each key group, from the key ranges and indexes of SST files.
 
-A MANIFEST has the first and the last key of every file. Most files of large state lie in one key group. For the largest
-of the other files, the index tells how their blocks are spread; all other files count as spread evenly over their key
-groups. Overwritten and deleted rows count, too.
+A MANIFEST has the smallest and the largest key of every file. Most files of large state lie in one key group. For the
+largest of the other files, the index tells how the blocks are spread over the key groups. All remaining files count as
+spread evenly. Overwritten and deleted rows count, too.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError, UnsupportedError
 
 MOST_INDEXES = 32
-"""Largest number of indexes that are read for a snapshot."""
+"""Largest number of SST indexes that are read for a snapshot."""
 
 LARGEST_INDEX = 512 * 1024
-"""Largest stored size of an index that is read, in bytes; so a snapshot costs at most 16 MiB."""
+"""Largest stored size in bytes of an index that is read, so that a snapshot costs at most 16 MiB."""
 
 
 class Runs(NamedTuple):
-    """Runs of blocks, each with its first and its last key group, and its bytes."""
+    """Runs of blocks: the first and the last key group of each, and its bytes."""
 
     firsts: Longs
     lasts: Longs
@@ -40,7 +40,7 @@ class Runs(NamedTuple):
 
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with the bytes of its databases by key group; `SnapshotError` for a damaged index."""
+    """Return the snapshot with the bytes of its databases by key group. Raise `SnapshotError` for a damaged index."""
     wide = [
         (operator, table)
         for operator in snapshot.operators
@@ -55,7 +55,7 @@ def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
 
 
 def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
-    """Open an SST file; `files` are those of the snapshot."""
+    """Open an SST file of a directory; `files` are the snapshot's files."""
     return open_extent(table.extent, files)
 
 
@@ -95,7 +95,7 @@ def _one_run(key_groups: KeyGroupRange) -> Runs:
 
 
 def _blocks(operator: Operator, table: LiveTable, files: SnapshotFiles) -> Runs | None:
-    """Return the blocks of a file; None if the index is too large, or only RocksDB's library can read it."""
+    """Return the runs of a file's blocks; None if the index is too large, or only RocksDB's library can read it."""
     prefix = prefix_size(operator.max_parallelism)
     try:
         opened = open_table(table, files)
@@ -120,5 +120,5 @@ def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:
 
 
 def _key_group(key: bytes, prefix: int) -> int:
-    """Return the key group of a key, or of a shorter separator between keys."""
+    """Return the key group of a key, or of a separator shorter than a key group."""
     return int.from_bytes(key[:prefix].ljust(prefix, b"\0"), "big")

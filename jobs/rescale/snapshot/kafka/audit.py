@@ -1,7 +1,8 @@
-"""Findings about Kafka offsets; each has a name, by which users can allow it.
+"""Findings about Kafka offsets. Each finding has a name, by which users can allow it.
 
-At a restore the enumerator of a `KafkaSource` does not assign partitions that it has recorded as assigned: if no reader
-holds such a partition, nobody reads it. It assigns all others as new, even if a reader holds them.
+After a restore the enumerator of a `KafkaSource` does not assign partitions that its state lists as assigned. If no
+reader holds such a partition, nobody reads it. The enumerator assigns all other partitions as new, even if a reader
+holds them.
 """
 
 from __future__ import annotations
@@ -43,38 +44,38 @@ class OffsetFinding(NamedTuple):
 
 
 def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
-    """Yield the findings on offsets of a `FlinkKafkaConsumer` after stop-with-savepoint; reads only `_metadata`."""
+    """Yield the findings about offsets of a `FlinkKafkaConsumer` after stop-with-savepoint, from `_metadata` alone."""
     for label in missing_offsets(snapshot):
         yield OffsetFinding(
             OFFSETS_MISSING,
             label,
-            "the state of a FlinkKafkaConsumer holds no offset, as after stop-with-savepoint: when it is restored, it "
-            "reads every partition from its earliest record. Take a savepoint and then cancel the job",
+            "the state of a FlinkKafkaConsumer holds no offset, as after stop-with-savepoint: the restored consumer "
+            "reads every partition from the earliest record. Take a savepoint and then cancel the job",
         )
     for label in stale_offsets(snapshot):
         yield OffsetFinding(
             OFFSETS_STALE,
             label,
-            "the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is stopped: these are "
-            "from the checkpoint before, and later records are read twice. Take a savepoint and then cancel the job",
+            "the savepoint stopped the job, and a stopping FlinkKafkaConsumer stores no offsets: these offsets are "
+            "from the checkpoint before, so later records are read twice. Take a savepoint and then cancel the job",
         )
 
 
 def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
-    """Yield the findings on the stored offsets."""
+    """Yield the findings about the stored offsets."""
     for offsets in kafka:
         for name, sentence in _of(offsets):
             yield OffsetFinding(name, offsets.label, sentence)
 
 
 def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
-    """Yield findings about subtasks that have no partition, or more than their share, at a parallelism."""
+    """Yield findings about subtasks that would have no partition, or more than their share, at a parallelism."""
     if not kafka.held:
         return
     numbers = per_subtask(kafka, parallelism)
     idle = numbers.count(0)
     if idle:
-        waiting = ", and they hold back watermarks unless the strategy has withIdleness"
+        waiting = ", and they hold back watermarks unless the WatermarkStrategy has withIdleness"
         yield OffsetFinding(
             READERS_IDLE,
             kafka.label,
@@ -91,14 +92,14 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
 
 
 def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
-    """Yield a finding on partitions that the snapshot does not know, if their handling may surprise the user."""
+    """Yield a finding about partitions that the snapshot does not know, if their handling may surprise the user."""
     placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
-        sentence = "partitions that have no offset here are read from their earliest record (FlinkKafkaConsumerBase)"
+        sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
     elif kafka.holders(parallelism) != placed:
         sentence = (
-            "its partitions are dealt in turn; partitions that appear later go to subtasks by topic and number "
-            "(KafkaSourceEnumerator.getSplitOwner), even to those with many, and are read from their earliest record"
+            "its partitions are dealt to subtasks in turn; later partitions go to subtasks by topic and number "
+            "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
         )
     else:
         return
@@ -106,7 +107,7 @@ def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
 
 
 def per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
-    """Return the number of positions of each subtask at a parallelism."""
+    """Return the number of positions that each subtask reads at a parallelism."""
     counts = Counter(kafka.holders(parallelism))
     return [counts[subtask] for subtask in range(parallelism)]
 
@@ -115,7 +116,7 @@ def _of(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.unread_enumerator:
         yield (
             NOT_READ,
-            f"the state of its enumerator was not read or compared with its readers': {offsets.unread_enumerator}",
+            f"the enumerator's state was not read, nor compared with the readers' state: {offsets.unread_enumerator}",
         )
     if offsets.unread:
         yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread}"
@@ -141,13 +142,13 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
         nexts = " and ".join(sorted(str(position.next) for position in places[contradicting[0]]))
         yield (
             OFFSETS_CONTRADICT,
-            f"there are different offsets for {_named(contradicting)}: the next record of {contradicting[0]} would be "
+            f"there are several offsets for {_named(contradicting)}: the next record of {contradicting[0]} would be "
             f"{nexts}",
         )
 
 
 def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    """Yield a finding about partitions without an offset; only the first are listed, as damaged numbers leave many."""
+    """Yield a finding about partitions without an offset; it lists only a few, since damaged state may lack many."""
     held = {position.partition for position in offsets.held}
     last = dict(sorted(held))
     number = sum(last.values()) + len(last) - len(held)
@@ -159,7 +160,7 @@ def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
             if (partition := TopicPartition(topic, i)) not in held
         )
         named = first_of(list(map(str, islice(missing, _SHOWN))), _SHOWN, number)
-        yield PARTITION_MISSING, f"there is no offset for {named}: these are read from their earliest record"
+        yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"
 
 
 def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
@@ -171,7 +172,7 @@ def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
         yield (
             PARTITION_UNREAD,
             f"no reader holds {_named(unread)}, which the enumerator has assigned and will not assign again: nobody "
-            "reads them, which is right only if reading had reached its stopping offset",
+            "reads them, which is right only if the source had read them up to their stopping offsets",
         )
     unknown = sorted(held - assigned)
     if unknown:

@@ -1,7 +1,7 @@
-"""Changes of Kafka offsets in a snapshot.
+"""Apply changes of Kafka offsets to a snapshot.
 
-Splits, union elements and the enumerator's state that change are written to `Snapshot.written`. If a
-`FlinkKafkaConsumer` becomes a `KafkaSource`, all of them are.
+The bytes of changed splits and union elements go to `Snapshot.written`. If a `FlinkKafkaConsumer` becomes a
+`KafkaSource`, all elements change. The enumerator's state is part of the operator's entry.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EditElement = Callable[[bytes, Edit], bytes | None]
 
 
 def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
-    """Return the snapshot after the changes; `SnapshotError` if the offsets of a changed operator cannot be read."""
+    """Return the snapshot after the changes. Raise `SnapshotError` if offsets of a changed operator cannot be read."""
     if not changes:
         return snapshot
     try:
@@ -57,7 +57,7 @@ def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
 
 
 class _Writer:
-    """Writes changed elements, one after the other, to `written`."""
+    """Writer of changed elements, one after the other, to `written`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -95,7 +95,7 @@ class _Writer:
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
-        """Return a reader's state with the splits, in the place of the state of a consumer's subtask."""
+        """Return a reader's state with these splits, which replaces the state of a consumer's subtask."""
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)

@@ -12,8 +12,8 @@ from rescale.flink.kafka.position import Position, StartAt, TopicPartition
 class ChangedPartition:
     """A partition of a source whose offset or topic changes, or that is dropped.
 
-    `next` is the stored offset of the next record, None if there is none. `new_next` is the new offset, and `new_topic`
-    the new name of its topic; None if it stays.
+    `next` is the stored offset of the next record, None if no offset is stored. `new_next` is the new offset, and
+    `new_topic` the new name of the topic; each is None if it stays.
     """
 
     topic: str
@@ -24,7 +24,7 @@ class ChangedPartition:
     new_topic: str | None = None
 
     def applied(self, position: Position) -> Position | None:
-        """Return the new position in the partition; None if it is dropped."""
+        """Return the new position in the partition; None if the partition is dropped."""
         if self.dropped:
             return None
         following = position.next if self.new_next is None else self.new_next
@@ -34,9 +34,10 @@ class ChangedPartition:
 
 @dataclass(frozen=True)
 class KafkaChange:
-    """Changes to the partitions of an operator; `operator_id` is its id before any renaming.
+    """Changes to the partitions of an operator; `operator_id` is its id before any renaming, `kind` its `KafkaKind`.
 
-    `becomes_source` tells whether it is a `FlinkKafkaConsumer` whose offsets become the splits of a `KafkaSource`.
+    `becomes_source` tells whether the operator is a `FlinkKafkaConsumer` whose offsets become splits of a
+    `KafkaSource`.
     """
 
     operator_id: str
@@ -50,6 +51,6 @@ class KafkaChange:
         return {TopicPartition(partition.topic, partition.partition): partition for partition in self.partitions}
 
     def applied(self, position: Position) -> Position | None:
-        """Return the new position for a position of the source; None if it is dropped."""
+        """Return the new position for a position of the source; None if its partition is dropped."""
         changed = self._by_partition.get(position.partition)
         return position if changed is None else changed.applied(position)

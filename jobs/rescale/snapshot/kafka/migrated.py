@@ -1,7 +1,7 @@
 """The splits of a `KafkaSource` that continues a `FlinkKafkaConsumer`.
 
-Each element of the union becomes a split of the subtask that stored it, and the enumerator's state records all these
-partitions as assigned. So the job treats only partitions without an offset as new.
+Each element of the consumer's union state becomes a split of the subtask that stored it. The enumerator's state lists
+all these partitions as assigned, so the job treats only partitions without an offset as new.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rescale.text.errors import UnsupportedError
 
 
 def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position]]:
-    """Return the splits of each subtask from (subtask, position) pairs of the union.
+    """Return the splits of each subtask from the (subtask, position) pairs of the union state.
 
-    A partition that several subtasks stored becomes a split of the first. Raises `UnsupportedError` if a partition has
-    no offset, or several.
+    A partition that several subtasks stored becomes a split of the first subtask. Raise `UnsupportedError` if a
+    partition does not have exactly one offset.
     """
     splits: dict[int, list[Position]] = defaultdict(list)
     seen: dict[TopicPartition, Position] = {}

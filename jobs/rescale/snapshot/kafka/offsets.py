@@ -1,7 +1,7 @@
-"""The Kafka offsets in a snapshot: the partitions of each Kafka source, and the subtasks that hold them.
+"""The Kafka offsets in a snapshot: the position in each partition of a Kafka source, and the subtask that stored it.
 
-States of other kinds are not read, and neither are states larger than `STATE_LIMIT`: no move depends on offsets. A
-state that cannot be read is reported, and is not an error.
+No move of state depends on offsets. So a state of another kind, or larger than `STATE_LIMIT`, is not read, and a state
+that cannot be read is reported instead of raising an error.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import SnapshotError
 
 STATE_LIMIT = 16 << 20
-"""Largest state that is read, in bytes."""
+"""Largest size in bytes of a state that is read."""
 
 
 class KafkaKind(StrEnum):
-    """The class of a connector."""
+    """Connector class of a Kafka source."""
 
     SOURCE = "KafkaSource"
     CONSUMER = "FlinkKafkaConsumer"
@@ -50,16 +50,16 @@ UNREAD_KINDS = {
     KafkaKind.DYNAMIC: "it is a DynamicKafkaSource, which stores them by cluster in a format of its own",
     KafkaKind.HYBRID: "it is a HybridSource, which wraps them in a format of its own",
 }
-"""Connectors whose offsets are never read, and why."""
+"""Reasons why the offsets of some connectors are never read."""
 
 
 @dataclass(frozen=True)
 class KafkaOffsets:
     """Offsets of a Kafka source: `held` has its positions in the order of the stored elements.
 
-    `stored_by` has the old subtask that stored each of them. `enumerator` is None for a `FlinkKafkaConsumer`, and if
-    there is none that could be read. `unread` has the reason why positions were not read, `unread_enumerator` that for
-    the enumerator.
+    `stored_by` has, for each position, the old subtask that stored it. `enumerator` is None for a `FlinkKafkaConsumer`,
+    and if the enumerator's state is missing or could not be read. `unread` is the reason why the positions were not
+    read, and `unread_enumerator` the reason why the enumerator's state was not.
     """
 
     operator: Operator
@@ -76,14 +76,15 @@ class KafkaOffsets:
 
     @property
     def waiting(self) -> tuple[Position, ...]:
-        """Positions of partitions that the enumerator has not assigned; older versions store none."""
+        """Stored positions of partitions that the enumerator has not assigned; older connectors store none."""
         unassigned = self.enumerator.unassigned if self.enumerator is not None else ()
         return tuple(position for position in unassigned if position.next is not StartAt.UNSET)
 
     def holders(self, parallelism: int) -> tuple[int, ...]:
-        """Return for each position the subtask that reads it when the job runs with `parallelism` subtasks.
+        """Return for each position the subtask that reads from it when the job runs with `parallelism` subtasks.
 
-        Every subtask of a `FlinkKafkaConsumer` gets the whole union, and keeps the partitions that it owns by name.
+        Every subtask of a `FlinkKafkaConsumer` gets the whole union state, and keeps the partitions that
+        `KafkaTopicPartitionAssigner` gives it.
         """
         if self.kind is KafkaKind.CONSUMER:
             return tuple(owner(*position.partition, parallelism) for position in self.held)
@@ -97,22 +98,22 @@ class KafkaOffsets:
 
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
-    """Return the offsets of every operator that is a Kafka source."""
+    """Return the offsets of every operator that is a Kafka source; see `unread` for those that were not read."""
     sources = (_of_consumer(snapshot, o) if has_consumer(o) else _of_source(snapshot, o) for o in snapshot.operators)
     return tuple(offsets for offsets in sources if offsets is not None)
 
 
 def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the labels of operators that have a `FlinkKafkaConsumer`'s state without any offset; reads no file.
+    """Return the labels of operators with the state of a `FlinkKafkaConsumer` but without any offset, reading no file.
 
-    A stopped consumer stores no offsets, so a stop-with-savepoint before the first checkpoint leaves such state. A job
-    that restores it reads every partition from its earliest record.
+    A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint leaves such state. A job
+    that restores this state reads every partition from the earliest record.
     """
     return tuple(o.label for o in snapshot.operators if has_consumer(o) and not any(_states(o, OFFSETS_STATE)))
 
 
 def stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the labels of consumers whose offsets in a stop-with-savepoint are those of an earlier checkpoint."""
+    """Return the labels of consumers with offsets of an earlier checkpoint, as after stop-with-savepoint."""
     if not stopped_the_job(snapshot.metadata.properties):
         return ()
     return tuple(o.label for o in snapshot.operators if any(_states(o, OFFSETS_STATE)))
@@ -132,9 +133,9 @@ def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 
 
 def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
-    """Return the offsets of a `KafkaSource`; None for a source of another kind.
+    """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
 
-    Only the bytes tell the kind: those of the enumerator's state, then those of the first split.
+    Only the bytes tell the kind: the enumerator's state, then the first split.
     """
     enumerator, unread_enumerator = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
@@ -157,7 +158,7 @@ def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
-    """Return the kind of a source with an enumerator that is not a `KafkaSource`'s; None if it holds no offsets."""
+    """Return the kind of a source whose enumerator is not that of a `KafkaSource`; None if it is no Kafka source."""
     if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
         return KafkaKind.DYNAMIC
     if is_hybrid_enumerator(coordinator) or _begins_with(snapshot, operator, is_hybrid_split):
@@ -170,7 +171,7 @@ def _read_split(element: bytes) -> Position:
 
 
 def _begins_with(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
-    """Tell whether the first split that the readers hold matches."""
+    """Tell whether the first split that the readers hold `matches`."""
     for stream, state in _states(operator, READER_STATE):
         try:
             return matches(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
@@ -187,17 +188,17 @@ def _is_split(split: Versioned) -> bool:
 
 
 class UnreadError(Exception):
-    """The reason why a state was not read."""
+    """Error with the reason why a state was not read."""
 
 
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Return the old subtask and the position of each element of a state; `UnreadError`."""
+    """Return the old subtask and the position of each element of a state. Raise `UnreadError` if it is unread."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
-        raise UnreadError(f"{name} has {size} bytes, and only states of up to {STATE_LIMIT} bytes are read")
+        raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT} bytes")
     stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
         contents = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
@@ -209,7 +210,7 @@ def _positions(
 
 
 def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
-    """Yield the streams that hold elements of the state."""
+    """Yield the streams that hold elements of the state `name`, with that state."""
     for stream in operator.operator:
         for state in stream.states:
             if state.name == name and state.elements:
@@ -219,7 +220,7 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
     """Return the decompressed bytes of elements.
 
-    Raises `UnreadError` if they are gone or the operator is given up, and `SnapshotError` if they are damaged.
+    Raise `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
     """
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")

@@ -1,1 +1,1 @@
-"""Reading of a snapshot: the search for its `_metadata`, the files that it names, and the headers of all streams."""
+"""Open a snapshot: find its `_metadata`, the files that it names, and read the headers of all streams."""

@@ -1,6 +1,6 @@
 """The headers of changelogs, composed from the header of the materialised part and the states that the log describes.
 
-A log does not describe the serializer of its keys. It is taken from the materialised part, from timers, or from the
+The log does not describe the key serializer. It comes from the materialised part, from timers in the log, or from the
 changelog of another subtask.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
+from rescale.flink.keyed.namespaces import is_timer_queue, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
 from rescale.snapshot.keyed_state import Changelog
@@ -19,14 +19,17 @@ from rescale.text.errors import SnapshotError
 
 
 class ReadChangelog(NamedTuple):
-    """A changelog without its header, and the states that its log describes; None if a state could not be read."""
+    """A changelog without its header, and the states that its log describes: None if a state could not be read."""
 
     changelog: Changelog
     logged: tuple[StateMetaInfo, ...] | None
 
 
 def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
-    """Return the changelogs of an operator with their headers, without those of subtasks that have no state."""
+    """Return the changelogs of an operator with their headers, except those of subtasks without state.
+
+    `label` names the operator in errors. Raise `SnapshotError` if descriptions of a state contradict each other.
+    """
     key = next((key for part in read for key in _key_serializers(part)), None)
     held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     try:
@@ -38,7 +41,7 @@ def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, 
 def _with_header(
     read: ReadChangelog, key: SerializerSnapshot | None, held: dict[bytes, tuple[bytes, KeyedHeader]]
 ) -> Changelog:
-    """Return the changelog with its header; `held` keeps equal headers of thousands of subtasks once."""
+    """Return the changelog with its header; `held` stores equal headers of thousands of subtasks only once."""
     base_headers = [part.parsed for part in read.changelog.base]
     known = [replace(header, compressed=False) for header in base_headers if header is not None]
     if key is None or read.logged is None or len(known) < len(base_headers):
@@ -53,5 +56,5 @@ def _with_header(
 
 def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:
     yield from (part.parsed.key_serializer for part in read.changelog.base if part.parsed is not None)
-    timers = filter(is_of_timers, read.logged or ())
+    timers = filter(is_timer_queue, read.logged or ())
     yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
+from rescale.flink.keyed.changelog.change_sets import (
+    METADATA_GROUP,
+    LoggedChange,
+    read_change_set,
+    read_in_memory_changes,
+)
 from rescale.flink.keyed.changelog.logged_states import LoggedState, read_logged_state
 from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -13,19 +18,19 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 _CHUNK = 1 << 20
 _FIRST_CHUNK = 1 << 16
-"""Bytes that are read at once to find the descriptions of states, which stand at the start of a set of changes."""
+"""Bytes of a read that searches for descriptions of states, which stand at the start of a change set."""
 
 
 def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
-    """Yield all changes of some sets, in order. Errors name the file."""
+    """Yield all changes of some change sets, in order. Errors name the file."""
     for change_set in sets:
         yield from _located(files, change_set, _CHUNK)
 
 
 def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
-    """Yield all states that some sets describe, which they do in front of all changes. Errors name the file.
+    """Yield all states that some change sets describe, which stand before all changes. Errors name the file.
 
-    Raises `UnknownSerializer` if the class of a serializer is not known.
+    Raise `UnknownSerializer` if the class of a serializer is unknown.
     """
     for change_set in sets:
         changes = _located(files, change_set, _FIRST_CHUNK)
@@ -46,6 +51,8 @@ def _describes_state(change: LoggedChange) -> bool:
 def _located(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
     chunks = files.chunks(change_set.extent, at_once)
     try:
-        yield from read_listed(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)
+        yield from (
+            read_in_memory_changes(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)
+        )
     except (SnapshotError, UnsupportedError) as error:
         raise error.located(path=files.uri(change_set.extent)) from None

@@ -1,4 +1,4 @@
-"""The search for the `_metadata` of a path: its own, or that of the newest complete checkpoint of a job's directory.
+"""Search for the `_metadata` of a path: its own, or that of the newest complete checkpoint in a job's directory.
 
 Flink writes the checkpoints of a job as `<directory>/<job id>/chk-N`; a checkpoint without `_metadata` is incomplete.
 """
@@ -41,7 +41,7 @@ def find_metadata(uri: str) -> str:
 
 
 def complete_checkpoints(directory: str) -> list[int]:
-    """Return the ids of the complete checkpoints in a job's directory, the newest last."""
+    """Return the ids of the complete checkpoints in a job's directory, in ascending order."""
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
@@ -70,5 +70,5 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
 
 
 def checkpoint_directory(directory: str, checkpoint: int) -> str:
-    """Return the directory of a checkpoint in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
+    """Return the directory of a checkpoint, by its id, in a job's directory (`AbstractFsCheckpointStorageAccess`)."""
     return join(directory, f"{_CHECKPOINT}{checkpoint}")

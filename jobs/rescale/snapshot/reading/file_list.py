@@ -1,4 +1,4 @@
-"""List the files that a `_metadata` names; only the `_metadata` itself is read."""
+"""List the files that a `_metadata` names, reading only the `_metadata` itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.storage.store import Pin, open_store
 
 
 class FileList(NamedTuple):
-    """The version of a `_metadata`, and the URIs of the files that it names (not its own)."""
+    """The version of a `_metadata`, and the URIs of the other files that it names."""
 
     metadata: Pin
     files: tuple[str, ...]
@@ -22,7 +22,7 @@ class FileList(NamedTuple):
 def list_files(metadata_uri: str, allow_prefixes: tuple[str, ...], read_from: str | None = None) -> FileList:
     """List the files of the snapshot at `metadata_uri`; `read_from` is a copy of that `_metadata`.
 
-    Raises `SnapshotError` if the `_metadata` is gone or damaged, or names files outside the allowed directories.
+    Raise `SnapshotError` if the `_metadata` is missing or damaged, or names files outside the allowed directories.
     """
     uri = read_from or metadata_uri
     data, pin = open_store(uri).read_all(uri, METADATA_LIMIT)

@@ -1,8 +1,8 @@
-"""The framing of the key groups of a stream, which its handle does not always tell.
+"""Detection of the framing of a stream's key groups, which the handle does not always tell.
 
-In Flink the restoring backend knows its framing. Streams with the tags 3 and 12 are either heap streams or full
-checkpoints of RocksDB's backend before Flink 1.16 (`RocksFullSnapshotStrategy`), which are canonical; only the bytes of
-their key groups tell which.
+In Flink the restoring backend knows the framing. Streams whose handles have the tag 3 or 12 are either heap streams, or
+full checkpoints of the RocksDB backend before Flink 1.16 (`RocksFullSnapshotStrategy`), which are canonical. Only the
+bytes of the key groups tell which.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = 8
 
 
 def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent], bytes]) -> Framing:
-    """Return the framing of the stream at `extent`; `read` returns no bytes for a missing file."""
+    """Return the framing of the stream at `extent`; `read` must return no bytes for a missing file."""
     if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
         return Framing.CANONICAL
     last = handle.offsets[-1]

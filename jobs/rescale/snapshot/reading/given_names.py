@@ -1,4 +1,4 @@
-"""Names that the user gives to operators by their ids, and those that match no operator."""
+"""Names that the user gives to operator ids, and the names among them that match no operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_NAMED = 5
 
 
 def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of (operator id, name) pairs that match no operator, with the id unless the name gives it."""
+    """Return the names in (operator id, name) pairs that match no operator, with the id unless the name is its uid."""
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
         for operator_id, name in given
@@ -20,7 +20,7 @@ def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]
 
 
 def unused_names_note(names: Sequence[str], where: str = "the snapshot") -> Iterator[str]:
-    """Yield a sentence if there are unused names. They are no error, because one list may serve several jobs."""
+    """Yield a sentence if there are unused names, which are no error, because one list may serve several jobs."""
     if names:
         yield (
             f"no operator of {where} has these names: {first_of(names, _MOST_NAMED)}; they may be misspelt, or "

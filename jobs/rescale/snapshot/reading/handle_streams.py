@@ -1,4 +1,4 @@
-"""The streams that an operator's handles name, and their sizes, without a look at any file."""
+"""The streams that an operator's handles name, and the sizes that the handles record, without reading a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rescale.flink.metadata.handles import (
 )
 
 _CHANGE_HEAD = 8
-"""Bytes in front of a change in `_metadata`: key group and length."""
+"""Bytes before a change in `_metadata`: key group and length."""
 
 
 def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
@@ -37,7 +37,7 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
 
 
 def bytes_of(entry: OperatorState) -> int:
-    """Return the bytes of all state of the operator, according to its handles."""
+    """Return the size in bytes of all state of the operator, according to its handles."""
     total = 0
     for subtask in entry.subtasks:
         state = subtask.state or SubtaskState()
@@ -78,12 +78,12 @@ def keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
 
 
 def has_changes(delta: ChangelogDelta) -> bool:
-    """Tell whether a part of a changelog has any change."""
+    """Tell whether a part of a changelog has changes."""
     return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
 
 
 def bytes_of_changes(delta: ChangelogDelta) -> int:
-    """Return the bytes of the changes; of files that several writers share, only those of this part."""
+    """Return the size of the changes in bytes; in a file that several writers share, only this part counts."""
     if isinstance(delta, ChangelogStreamHandle):
         return max(delta.state_size, 0)
     return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)

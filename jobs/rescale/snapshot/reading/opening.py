@@ -1,4 +1,4 @@
-"""Opening a snapshot: read `_metadata`, then the sizes of its files and the headers of its streams, many at a time."""
+"""Open a snapshot: read `_metadata`, then the sizes of its files and the headers of its streams, in parallel."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def open_snapshot(
 def open_readable(
     uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
 ) -> Snapshot:
-    """Open a snapshot as far as it can be read: operators whose state cannot be read are `unread`."""
+    """Open a snapshot as far as it can be read: an operator whose state cannot be read has a reason in `unread`."""
     try:
         return open_snapshot(uri, allow_prefixes, uids, moves=moves)
     except (SnapshotError, UnsupportedError) as error:
@@ -84,10 +84,12 @@ def open_candidate(
 ) -> Snapshot:
     """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
 
-    Operators that are `given_up` (uids, names or ids) may be damaged: they are read as far as possible, and files that
-    only they have do not belong to the snapshot. `moves` has the old and new places of moved files. With `finds_moves`
-    more are searched; a result must have its files where its handles place them, and a planned source is read as
-    planned. Raises `SnapshotError` or `UnsupportedError` if the snapshot cannot be read.
+    `allow_prefixes` are places outside of the snapshot to which handles may point. `uids` are (operator id, label)
+    pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
+    files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
+    `finds_moves`, more moves are searched. Do not search for a result, whose files must lie where its handles place
+    them, nor for a planned source, which is read as planned. Raise `SnapshotError` or `UnsupportedError` if the
+    snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
@@ -132,9 +134,10 @@ def open_candidate(
 
 
 def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collection[str]) -> int:
-    """Locate every stream, and return the number of files of operators that are not given up.
+    """Locate every stream, and return the number of files of the operators that are not given up.
 
-    Their files come first, so that a stream of another operator that cannot be located changes no file's number.
+    The files of these operators come first, so that a given-up operator with unlocatable streams changes no file
+    number.
     """
     for entry in entries:
         if entry.operator_id not in given_up:
@@ -156,9 +159,9 @@ def _operators(
     given_up: Collection[str],
     pool: Executor,
 ) -> tuple[Operator, ...]:
-    """Return all operators with their streams; all reads are queued before the first is waited for.
+    """Return all operators with their streams; all reads are queued before the first result is awaited.
 
-    An operator that is given up has no streams if it cannot be read, not even at a second attempt.
+    A given-up operator that cannot be read, even at a second attempt, has no streams.
     """
     begun = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
     operators = []
@@ -177,7 +180,7 @@ def _operators(
 
 
 def _read_with_patience(pending: _Pending) -> Operator:
-    """Read an operator that is given up a second time before declaring it unreadable: one read may have failed."""
+    """Read a given-up operator twice before declaring it unreadable, because a single read may fail."""
     looks = chain((pending,), iter(pending.again, None))
     return read_again_on_failure(lambda: next(looks).operator(), SOURCE)
 
@@ -193,13 +196,13 @@ def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]
 
 
 def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
-    """Tell whether a selector names the operator, by its label, uid or id."""
+    """Tell whether one of the selectors is the operator's label, uid or id."""
     ids = {name.lower() if is_operator_id(name) else operator_id_of_uid(name) for name in selectors}
     return label in selectors or entry.operator_id in ids
 
 
 class _Pending:
-    """The streams of one operator, being read; each list in subtask order."""
+    """The pending reads of one operator's streams, in the order of the subtasks."""
 
     def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
         self.entry, self.label, self._reader, self._pool = entry, label, reader, pool
@@ -250,7 +253,7 @@ class _Pending:
 
 
 def _is_logged(handle: KeyedHandle | None) -> bool:
-    """Tell whether a changelog has changes, or another base than one state of exactly its key groups."""
+    """Tell whether a handle is a changelog with changes, or with a base that is not one part of its key groups."""
     if not isinstance(handle, ChangelogHandle):
         return False
     own, held = _key_groups(handle), [_key_groups(part) for part in handle.base]
@@ -258,13 +261,13 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
-    """Return the first key group of a handle and their number."""
+    """Return the first key group of a handle and the number of its key groups."""
     number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
     return handle.first_key_group, number
 
 
 def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
-    """Return the base of a changelog without changes; any other handle is returned unchanged."""
+    """Return the base of a changelog that has no changes, and any other handle unchanged."""
     if not isinstance(handle, ChangelogHandle):
         return handle
     return handle.base[0] if handle.base else None

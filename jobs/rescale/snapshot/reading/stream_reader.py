@@ -50,7 +50,7 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 class StreamReader:
-    """Turns handles into streams, and reads the beginnings of these; many threads call it."""
+    """Reader that turns handles into streams, and reads the beginnings of the streams. It is thread-safe."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # Not pinned: the tasks that move or compare the source's bytes pin them, and a result may be written again.
+        # Not pinned: tasks that move or compare the source's bytes pin the files, and a result may be written again.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
@@ -71,7 +71,7 @@ class StreamReader:
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
 
     def is_whole(self, entry: OperatorState) -> bool:
-        """Tell whether all files exist that the operator's handles name."""
+        """Tell whether all files that the operator's handles name exist."""
         extents = [extent for stream in streams_of(entry) if (extent := self._locator.extent(stream))]
         return all(self._files[extent.file][0] not in self._missing for extent in extents)
 
@@ -97,7 +97,7 @@ class StreamReader:
         )
 
     def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
-        """Return the raw keyed stream of a subtask; `SnapshotError` if its handle is of another kind."""
+        """Return the raw keyed stream of a subtask. Raise `SnapshotError` if its handle is not a `KeyGroupsHandle`."""
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
                 "raw keyed state has a handle of an invalid kind",
@@ -115,7 +115,7 @@ class StreamReader:
         )
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
-        """Return the operator state of a subtask; None for the empty handle that file merging writes."""
+        """Return the operator state of a subtask; None for an empty handle, which file merging writes."""
         extent = self._locator.extent(handle.stream)
         if extent is None:
             return None
@@ -134,7 +134,10 @@ class StreamReader:
         return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
-        """Return the RocksDB directory of a subtask, without its MANIFEST; `SnapshotError` for invalid file names."""
+        """Return the RocksDB directory of a subtask, before its MANIFEST is read.
+
+        Raise `SnapshotError` for invalid or repeated file names.
+        """
         meta = self._extent(label, subtask, handle.meta)
         header = self._header(meta)
         files = tuple(
@@ -160,7 +163,7 @@ class StreamReader:
         )
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
-        """Return the materialised base and the changes since; a subtask may have neither."""
+        """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
         own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
         base = tuple(self._base(label, subtask, part, own) for part in handle.base)
         sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
@@ -176,7 +179,7 @@ class StreamReader:
             raise error.located(operator=label) from None
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
-        """Return a part of a materialised base; another subtask may have the rest of its key groups."""
+        """Return the key groups `own` of a part of a materialised base; the rest may belong to another subtask."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
             return replace(database, key_groups=database.key_groups.intersection(own))
@@ -203,7 +206,7 @@ class StreamReader:
             extent = self._locator.extent(stream)
             if extent is None or offset < 0:
                 raise SnapshotError(
-                    f"the changelog of subtask {subtask} has a set of changes without a valid place",
+                    f"the changelog of subtask {subtask} has a change set without a valid place",
                     path=self._files[0][0],
                     operator=label,
                     found=f"{type(stream).__name__} at {offset}",
@@ -211,7 +214,7 @@ class StreamReader:
             if isinstance(stream, InlineStream | SegmentStream):
                 yield ChangeSet(extent, offset)
                 continue
-            # The handle does not count the first byte, which tells whether the file is compressed
+            # The handle's size leaves out the first byte, which tells whether the file is compressed
             # (`StateChangeFsUploader`).
             uri, pin = self._files[extent.file]
             if uri not in self._missing and not 0 <= pin.size - extent.length <= 1:
@@ -233,7 +236,7 @@ class StreamReader:
         return extent
 
     def _check_size(self, label: str, extent: Extent) -> None:
-        """Check that a file has the size in its handle, or that a merged file reaches to the end of the segment."""
+        """Check that a file has the size that its handle records, or that a merged file contains the whole segment."""
         uri, pin = self._files[extent.file]
         wanted = self._locator.whole_sizes.get(extent.file)
         ends = extent.start + extent.length
@@ -248,7 +251,10 @@ class StreamReader:
             )
 
     def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
-        """Return the services of raw keyed timers, from the smallest key group, because all list the same services."""
+        """Return the timer services in raw keyed state; None if it holds no timers.
+
+        The services come from the smallest key group, because all key groups list the same services.
+        """
         present = [group for group in groups if group is not None]
         telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
         smallest = min(telling, key=lambda group: group.length, default=None)
@@ -267,7 +273,7 @@ class StreamReader:
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
     def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
-        """Return the parsed header; None if it has an unknown serializer, or its file is gone."""
+        """Return the parsed header; None if it has an unknown serializer, or if its file is missing."""
         if header and header not in self._keyed_headers:
             try:
                 self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
@@ -288,7 +294,7 @@ class StreamReader:
         return self._operator_headers.get(header)
 
     def _header(self, extent: Extent) -> bytes:
-        """Read a header; equal headers share memory, because most of thousands of streams have the same header."""
+        """Return the bytes of a header. Equal headers share memory: thousands of streams may have the same header."""
         header = self._read(extent)
         return self._headers.setdefault(header, header)
 
@@ -307,10 +313,10 @@ class StreamReader:
 
 
 def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
-    """Return the sorted offsets of key groups in the streams that are bases of changelogs, from all subtasks' handles.
+    """Return the sorted offsets of key groups, from all subtasks' handles, in streams that are bases of changelogs.
 
-    From a restore at another parallelism until state is materialised again, each handle has only some of the offsets
-    of a stream (`KeyGroupsStateHandle.getIntersection`).
+    After a restore at another parallelism, and until state is materialised again, each handle has only some of the
+    offsets of a stream (`KeyGroupsStateHandle.getIntersection`).
     """
     offsets: defaultdict[Stream, set[int]] = defaultdict(set)
     for subtask in (subtask for entry in entries for subtask in entry.subtasks):

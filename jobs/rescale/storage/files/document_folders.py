@@ -1,6 +1,6 @@
 """Directories of documents (`<target>.rescale`): their names, their marker, and the directories in them.
 
-This module only looks; `owned` makes and changes them.
+This module only reads; `owned` makes and changes them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rescale.storage.files.mounts import is_mount_point
 from rescale.text.errors import RequestError
 
 BESIDE = ".rescale"
-"""Ending of the names of directories of documents."""
+"""Suffix of the name of a directory of documents."""
 
 STAGING = "staging"
-"""Directory of unfinished files in a directory of documents, whose marker counts for both."""
+"""Directory of unfinished files in a directory of documents; the marker of the latter applies to both."""
 
 PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
-"""Directories of a follower in a directory of documents, whose marker counts for all that lies in them."""
+"""Directories of a follower in a directory of documents; the marker of the latter applies to all that lies in them."""
 
 FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 """All directories in a directory of documents."""
@@ -29,19 +29,19 @@ OWNER = ".rescale-owner"
 """Marker in a directory of documents."""
 
 MADE_TARGET = ".rescale-made-target"
-"""File among the documents that records that a run made the target's directory."""
+"""File in a directory of documents; it records that a run made the target's directory."""
 
 HIDDEN = frozenset({OWNER, MADE_TARGET})
-"""Files that are not documents, and are removed with their directory."""
+"""Files in a directory of documents that are no documents; they are removed with it."""
 
 
-def is_inside(folder: Path) -> bool:
+def is_inside_marked(folder: Path) -> bool:
     """Tell whether a directory is, or lies in, one of `FOLDERS` of a marked directory of documents."""
     return any(is_marked(path.parent) for path in _folders_around(folder))
 
 
 def is_below_documents(folder: Path) -> bool:
-    """Tell whether a directory is, or lies in, one of `FOLDERS`, going by its name alone."""
+    """Tell whether a directory is, or lies in, one of `FOLDERS` by its path alone, without a look at markers."""
     return any(_folders_around(folder))
 
 
@@ -70,7 +70,7 @@ def refuse_other_place(folder: Path) -> None:
 
 
 def not_ours(folder: Path, content: str) -> RequestError:
-    """Return the error for a directory that Rescale did not make; `content` describes it."""
+    """Return the error for a directory that Rescale did not make; `content` says what was found."""
     return RequestError(
         "Rescale did not make this directory, so it writes and removes nothing in it",
         path=str(folder),
@@ -80,8 +80,8 @@ def not_ours(folder: Path, content: str) -> RequestError:
     )
 
 
-def is_noted(folder: Path) -> bool:
-    """Tell whether a run made the directory, a target, and recorded that among its documents."""
+def is_recorded(folder: Path) -> bool:
+    """Tell whether the documents of a target record that a run made its directory."""
     documents = documents_of(folder)
     return is_marked(documents) and (documents / MADE_TARGET).exists()
 

@@ -1,4 +1,4 @@
-"""Directories, and names in them, that survive a failure of the machine."""
+"""Make directories, and names in them, that survive a failure of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.storage.files import owned
 
 @contextmanager
 def directory_for(folder: Path) -> Iterator[None]:
-    """Make a directory durably for the block; on an `OSError` in it, remove new directories that are empty."""
+    """Make a directory durably; after an `OSError` in the block, remove the new directories that are empty."""
     missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     try:
         make_directory(folder)
@@ -30,7 +30,7 @@ def make_directory(folder: Path) -> None:
 
 
 def in_one_mount(*folders: Path) -> bool:
-    """Tell whether a rename can move files between two directories, once both are made."""
+    """Tell whether a rename can move files between two directories, once both exist."""
     existing = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
     return owned.in_one_mount(*existing)
 
@@ -38,7 +38,7 @@ def in_one_mount(*folders: Path) -> bool:
 def force_to_disk(path: Path) -> None:
     """Force a file, or the names in a directory, to disk.
 
-    Shared folders of virtual machines cannot do that for directories (`EINVAL` of fsync(2)), which is ignored.
+    Shared folders of virtual machines cannot force directories to disk: fsync(2) fails with `EINVAL`, which is ignored.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

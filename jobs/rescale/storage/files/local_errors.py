@@ -1,4 +1,4 @@
-"""Translation of the operating system's errors into Rescale's: who must act, and whether another try may help."""
+"""Translation of errors of the operating system into Rescale's, which say who must act and if another try may help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
 _NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
-"""Meaning of `EEXIST` here: only directories are made under names that must be free."""
+"""Meaning of `EEXIST`: only making a directory raises it here."""
 
 
 def is_absent(error: OSError | ValueError) -> bool:
@@ -27,7 +27,7 @@ def is_absent(error: OSError | ValueError) -> bool:
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
+def translated_errors(uri: str) -> Iterator[None]:
     """Raise errors of the operating system in the block as Rescale's."""
     try:
         yield
@@ -42,7 +42,7 @@ def translated(uri: str) -> Iterator[None]:
 
 def _advice(error: OSError) -> str:
     if error.errno in _CLOSED:
-        return "give the user that runs this access to it, or name another place"
+        return "give the user that runs Rescale access to it, or name another place"
     if error.errno in _MISPLACED:
         return "name another place"
     if error.errno == errno.EFBIG:
@@ -54,7 +54,7 @@ def _advice(error: OSError) -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Put the whole path into errors of the block."""
+    """Put the whole path into errors of the block, which may name only its last component."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """The store of local (or network-mounted) files.
 
-A file is written under a temporary name and forced to disk. Then it appears by a rename or a link, and the directories
-that name it are forced to disk.
+A file is written under a temporary name and forced to disk. Then a rename or a link gives it its own name, and the
+directories that lead to it are forced to disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
-from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
+from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.side_by_side import side_by_side
@@ -33,7 +33,7 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError, Unsuppo
 _ATTEMPTS = 8
 
 _PATIENCE = 0.01
-"""Seconds that files may be asked for one after another; to start threads takes about as long."""
+"""Seconds after which files are looked up in parallel: starting the threads takes about as long."""
 
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
@@ -47,7 +47,7 @@ class LocalStore:
     part_limits = PartLimits(smallest=1, most=10_000)  # files need no limits; S3's number of parts is plenty
 
     def stat(self, uri: str) -> Pin | None:
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 status = Path(uri).stat()
             except (OSError, ValueError) as error:
@@ -57,7 +57,7 @@ class LocalStore:
             return pin_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        """Ask for one file after another; where that is slow, as over a network, for the others in parallel."""
+        """Look up one file after another; if that is slow, as over a network, the remaining ones in parallel."""
         began, pins = time.monotonic(), list[Pin | None]()
         while len(pins) < len(uris) and time.monotonic() - began < _PATIENCE:
             pins.append(self.stat(uris[len(pins)]))
@@ -74,11 +74,11 @@ class LocalStore:
         return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        with translated(uri), opened(uri, pin) as descriptor:
+        with translated_errors(uri), opened(uri, pin) as descriptor:
             return read_exactly(uri, descriptor, start, length)
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        with translated(uri), opened(uri, pin) as descriptor:
+        with translated_errors(uri), opened(uri, pin) as descriptor:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(
@@ -90,12 +90,12 @@ class LocalStore:
         _refuse_device(uri)
         if self._holds(uri, data):
             return
-        with translated(uri), temporary(uri, _writing(data)) as path:
+        with translated_errors(uri), temporary(uri, _writing(data)) as path:
             owned.replace(path, Path(uri))
             force_to_disk(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        with translated(uri):
+        with translated_errors(uri):
             with temporary(uri, _writing(data)) as path:
                 try:
                     owned.link(path, Path(uri))
@@ -120,7 +120,7 @@ class LocalStore:
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces
 
-    def list(self, directory: str, begin: str = "") -> list[Entry]:
+    def list(self, directory: str, prefix: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
@@ -131,11 +131,11 @@ class LocalStore:
 
         entries = []
 
-        with translated(directory):
+        with translated_errors(directory):
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
                     for listed in (folders, names):
-                        listed[:] = [name for name in listed if name.startswith(begin)]
+                        listed[:] = [name for name in listed if name.startswith(prefix)]
                 for name in names:
                     if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
@@ -147,31 +147,34 @@ class LocalStore:
     def delete(self, uris: Iterable[str]) -> None:
         parents = set()
         for uri in uris:
-            with translated(uri), suppress(NotADirectoryError):
+            with translated_errors(uri), suppress(NotADirectoryError):
                 owned.unlink(Path(uri))
             parents.add(Path(uri).parent)
         for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
             owned.remove_folder(folder)
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        # Every run needs a file of its own: of two runs that share one, the second would be left with holes.
+        # Every run needs a file of its own: if two runs shared one, the file of the second would have holes.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
         owned.refuse_other_folder(Path(uri).parent)
         _refuse_mount_point(Path(uri).parent, path.parent)
-        with suppress(FileNotFoundError):  # the directory may go while it is looked through
+        with suppress(FileNotFoundError):  # another run may remove the directory meanwhile
             for file in Path(staging).iterdir():
                 if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
                     self.delete([str(file)])
         for _ in range(_ATTEMPTS):
-            with translated(uri), suppress(FileNotFoundError):  # completing another file removed the empty directory
+            with (
+                translated_errors(uri),
+                suppress(FileNotFoundError),
+            ):  # completing another file removed the empty directory
                 with directory_for(path.parent):
                     os.close(owned.new_file(path))
                 return str(path)
         raise StoreError("the staging directory was removed again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
-        with translated(token):
+        with translated_errors(token):
             # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
             descriptor = owned.open_for_writing(Path(token))
             try:
@@ -185,28 +188,28 @@ class LocalStore:
         return ""
 
     def copy(self, uri: str, source: Span) -> None:
-        with translated(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
+        with translated_errors(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
             if not same_bytes(path, Path(uri), source.length):
                 owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
 
     def keep(self, uri: str, source: Span) -> None:
-        """A hard link; a copy where the file system has none, or the file lies on another one."""
+        """Create a hard link; copy the file if its file system has none, or is another one."""
         path = Path(uri)
-        with translated(uri), opened(source.uri, source.pin), directory_for(path.parent):
+        with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:
                 owned.link_from(Path(source.uri), path)
-            except OSError:  # of a file that is gone meanwhile `copy` says so, and of one that is there it compares it
+            except OSError:  # `copy` reports a missing source, and compares an existing file
                 pass
             else:
                 if self.stat(uri) == source.pin:
                     force_to_disk(path.parent)
                     return
-                owned.unlink(path)  # another file took the name of the one that was opened
+                owned.unlink(path)  # another file got the source's name after it was opened
         self.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        with translated(token):
+        with translated_errors(token):
             descriptor = owned.open_for_writing(Path(token))  # as `put_part`
             try:
                 copy_span(source, descriptor, offset)
@@ -216,7 +219,7 @@ class LocalStore:
         return ""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 written = Path(token).stat().st_size
                 if written != size:
@@ -234,7 +237,7 @@ class LocalStore:
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:  # noqa: ARG002
         """Remove temporary files of dead processes; the owner of the staging directory removes parts."""
-        with translated(uri):
+        with translated_errors(uri):
             remove_abandoned(Path(uri))
 
     def _holds(self, uri: str, data: bytes) -> bool:
@@ -246,7 +249,7 @@ class LocalStore:
 
 def _refuse_device(uri: str) -> None:
     """Refuse to replace a pipe or a device, such as `/dev/stdout`, by a file."""
-    with translated(uri):
+    with translated_errors(uri):
         try:
             mode = Path(uri).stat().st_mode
         except (OSError, ValueError) as error:
@@ -268,7 +271,7 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
     Staged files are moved by a rename, which cannot cross mounts.
     """
-    with translated(str(folder)):
+    with translated_errors(str(folder)):
         if in_one_mount(folder, staging):
             return
     raise RequestError(
@@ -281,14 +284,14 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
-    """Raise unless a directory is listed as empty: one that does not exist yet, or a file."""
+    """Raise the error of a listing, unless the directory does not exist yet or is a file: both are listed as empty."""
     if not is_absent(error):
         raise error
     if (file := next((str(path) for path in Path(directory).parents if path.is_file()), None)) is not None:
         raise RequestError(
             "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
         )
-    if _can_be_no_directory(directory):
+    if _is_special(directory):
         raise RequestError(
             "this name is neither a directory nor a file",
             path=directory,
@@ -298,8 +301,11 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         )
 
 
-def _can_be_no_directory(place: str) -> bool:
-    """Tell whether a place is neither a directory nor a file, by one call: another run may change it between two."""
+def _is_special(place: str) -> bool:
+    """Tell whether a path is neither a directory nor a file.
+
+    One `stat` decides that, because another run may change the path between two.
+    """
     try:
         mode = Path(place).stat().st_mode
     except (OSError, ValueError):

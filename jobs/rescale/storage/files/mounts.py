@@ -1,6 +1,6 @@
-"""The location of a path once links and bind mounts are resolved, and the identity of a directory or file.
+"""Locations of paths, with links and bind mounts resolved, and identities of directories and files.
 
-A directory that is mounted a second time has another path, but the same file system. The mount table of Linux
+A directory that is mounted a second time has another path, but lies in the same file system. The mount table of Linux
 (`/proc/self/mountinfo`) lists the directory and the file system of each mount. On other systems a location is the real
 path.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-"""Flags to open a directory in order to act relative to it; on Linux it need not be readable."""
+"""Flags to open a directory for calls relative to it; on Linux the directory need not be readable."""
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -81,7 +81,7 @@ def _plain(path: str) -> str:
 
 
 class Identity(NamedTuple):
-    """The identity of a directory or a file, whatever its name."""
+    """The identity of a directory or a file, which does not depend on its name."""
 
     device: int
     inode: int

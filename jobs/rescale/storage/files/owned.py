@@ -1,18 +1,18 @@
-"""The only module that makes, overwrites and removes local files: it touches files that Rescale made, and no others.
+"""The only module that makes, overwrites and removes local files. It changes only files that Rescale made.
 
-A name proves nothing, and a path may lead elsewhere from one moment to the next. So each change is made relative to a
-directory that was opened first (`openat(2)` and similar calls), after these checks of the open directory:
+A name does not prove who made a file, and a path may lead elsewhere from one moment to the next. So each change is made
+relative to a directory that was opened first (`openat(2)` and similar calls), after these checks of the open directory:
 
 * It is not protected (`protect`), nor below a protected directory: a source is never written to, whatever link or mount
   gives it another name.
-* It is where its path led when this process first wrote there: a target that was swapped for a link is not written to.
+* Its path leads where it led when this process first wrote there: a target that became a link is not written to.
 * A directory of documents (`<target>.rescale`) is not a link or a mount, and holds a marker, its first file. An empty
   directory may be marked; `mark` is for the documents of releases without markers.
 * The directories in it, such as that of unfinished files, are no links or mounts either, nor is anything below them.
 
 An empty directory is removed if this process made it, or the run whose documents lie beside it.
 
-The checks are made once for each directory and process, and again when the path leads to another directory.
+A process checks each directory once, and again when the path leads to another directory.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from rescale.storage.files.document_folders import (
     OWNER,
     documents_of,
     is_below_documents,
-    is_inside,
+    is_inside_marked,
     is_marked,
-    is_noted,
+    is_recorded,
     not_ours,
     refuse_other_place,
 )
@@ -86,13 +86,13 @@ def new_file(path: Path) -> int:
 
 
 def open_for_writing(path: Path) -> int:
-    """Open an existing file, but no link, and return its descriptor for reading and writing."""
+    """Open an existing file, which must not be a link, and return its descriptor for reading and writing."""
     with _folder_of(path) as folder, naming(path):
         return os.open(path.name, os.O_RDWR | _FILE, dir_fd=folder)
 
 
 def open_in(folder: int, name: str) -> int:
-    """Open a file in an open directory as `open_for_writing` does; some file systems only lock writable files."""
+    """Open a file in an open directory for reading and writing: some file systems lock no others."""
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE, dir_fd=folder)
 
 
@@ -104,25 +104,28 @@ def append(path: Path) -> IO[bytes]:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Create a file with these bytes; `FileExistsError` if it exists."""
+    """Create a file with these bytes. Raises `FileExistsError` if it exists."""
     with os.fdopen(new_file(path), "wb") as file:
         file.write(data)
 
 
 def replace(path: Path, target: Path) -> None:
-    """Rename a file, and replace the file that has the name."""
+    """Rename a file to `target`, and replace the file that has that name."""
     with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
         os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other)
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file a second name; `FileExistsError` if it is taken."""
+    """Give a file the second name `target`. Raises `FileExistsError` if that is taken."""
     with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
         os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other, follow_symlinks=False)
 
 
 def link_from(source: Path, path: Path) -> None:
-    """Give another program's file a second name, ours, and do not touch it; `FileExistsError` if the name is taken."""
+    """Give another program's file the second name `path`, which is ours; the file itself is not changed.
+
+    Raises `FileExistsError` if the name is taken.
+    """
     with _folder_of(path) as folder, naming(path):
         os.link(source, path.name, dst_dir_fd=folder)
 
@@ -140,7 +143,7 @@ def unlink(path: Path) -> None:
 
 
 def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) -> None:
-    """Make a directory and those above it, and call `after` with the parent of each.
+    """Make a directory and those above it, and call `after` with the parent of each new one.
 
     A directory of documents is marked. Raises `FileExistsError` if something else has the name.
     """
@@ -156,7 +159,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
                 if not stat.S_ISDIR(folder.stat().st_mode):
                     raise
         else:
-            _checked.pop(folder, None)  # of a directory that was removed: file systems use identities again
+            _checked.pop(folder, None)  # the new directory may have the identity of a removed one
             _note_made(folder)
         after(folder.parent)
     if folder.name.endswith(BESIDE):
@@ -180,9 +183,9 @@ def remove_folder(folder: Path) -> None:
     with suppress(OSError):
         with opened_folder(folder) as descriptor:
             here = identity_from(os.fstat(descriptor))
-            inside = is_inside(folder)
+            inside = is_inside_marked(folder)
             marked = inside or folder.name.endswith(BESIDE)
-            if not marked and here not in _made and not is_noted(folder):
+            if not marked and here not in _made and not is_recorded(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
@@ -196,7 +199,7 @@ def remove_folder(folder: Path) -> None:
                 mark(folder)
             return
         _made.discard(here)
-        if inside and is_inside(folder.parent):
+        if inside and is_inside_marked(folder.parent):
             remove_folder(folder.parent)
 
 
@@ -228,17 +231,17 @@ def unpack(archive: Path, folder: Path, kind: str | None = None) -> None:
 
 
 def temporary_place() -> str:
-    """Return the system's directory for temporary files; `FileNotFoundError` if it has none that is writable."""
+    """Return the system's directory for temporary files. Raises `FileNotFoundError` if none is writable."""
     return tempfile.gettempdir()
 
 
 def unnamed_file(place: str | None = None) -> IO[bytes]:
-    """Open a file without a name, which is removed when it is closed."""
+    """Open a file without a name, which is removed when it is closed; `place` is its directory."""
     return tempfile.TemporaryFile(dir=place)
 
 
 def spooled_file(in_memory: int, place: str) -> IO[bytes]:
-    """Open a file as `unnamed_file` does, which stays in memory up to `in_memory` bytes."""
+    """Open a file as `unnamed_file` does, but keep it in memory up to `in_memory` bytes."""
     return tempfile.SpooledTemporaryFile(in_memory, dir=place)
 
 
@@ -252,7 +255,7 @@ def mark(folder: Path) -> None:
 
 
 def refuse_other_folder(folder: Path) -> None:
-    """Raise `RequestError` if a directory must not be changed; ignore one that does not exist or is not accessible."""
+    """Raise `RequestError` if a directory must not be changed; accept one that does not exist or is not accessible."""
     with suppress(OSError), opened_folder(folder):
         pass
 
@@ -261,7 +264,7 @@ def in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move a file from the first directory to the second.
 
     Device numbers do not tell, because a file system may be mounted twice. But rename(2) of a name that does not exist
-    first reports whether it would cross mounts.
+    fails with `EXDEV` if it would cross mounts.
     """
     name = uuid.uuid4().hex
     source, target = folders
@@ -274,7 +277,7 @@ def in_one_mount(*folders: Path) -> bool:
 
 @contextmanager
 def opened_folder(folder: Path) -> Iterator[int]:
-    """Open a directory that may be changed, for the block; `RequestError` if it may not."""
+    """Open a directory for the block, to change it. Raises `RequestError` if it must not be changed."""
     with naming(folder):
         descriptor = os.open(folder, FOLDER)
     try:
@@ -296,7 +299,7 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
     leads_to = os.path.realpath(folder)
     if _led_to.setdefault(folder, leads_to) != leads_to:
         raise RequestError(
-            "a directory was swapped for another one while Rescale wrote to it",
+            "a directory was replaced by another one while Rescale wrote to it",
             path=str(folder),
             expected=_led_to[folder],
             found=leads_to,
@@ -363,7 +366,7 @@ def _mark(descriptor: int) -> None:
 
 
 def _note_made(folder: Path) -> None:
-    """Record a directory that was just made; if it is a target, also among its documents, for later processes."""
+    """Remember a directory that was just made. If it is a target, its documents record that, for later processes."""
     if (identity := identity_of(folder)) is not None:
         _made.add(identity)
     documents = documents_of(folder)

@@ -1,4 +1,4 @@
-"""Reads of local files in the version that was seen: another size or modification time is refused."""
+"""Reads of local files in a pinned version: a file with another size or modification time is refused."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ _COMPARED_AT_ONCE = 1 << 20
 
 _AT_ONCE = 1 << 20
 _NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
-"""Errors of `copy_file_range` between file systems, in one that does not support it, or in a container that forbids it.
-"""
+"""Errors of `copy_file_range(2)` where it is not possible: between file systems, without support, or in a container."""
 
 
 @contextmanager
 def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
-    """Open a file to read for the block; `SnapshotError` if it is gone, or not in the pinned version."""
+    """Open a file to read for the block. Raises `SnapshotError` if it is gone, or not in the pinned version."""
     try:
         descriptor = os.open(uri, os.O_RDONLY)
     except (OSError, ValueError) as error:
@@ -44,7 +43,7 @@ def pin_of(status: os.stat_result) -> Pin:
 
 
 def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
-    """Return exactly `length` bytes from `start` on; `SnapshotError` if the file ends before."""
+    """Return exactly `length` bytes from `start` on. Raises `SnapshotError` if the file ends before."""
     data = os.pread(descriptor, length, start)
     while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
         data += more
@@ -54,7 +53,7 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
 
 
 def copy_span(source: Span, target: int, offset: int) -> None:
-    """Copy a span to `offset` of the file descriptor `target`; raises as a read does."""
+    """Copy a span to `offset` of the file descriptor `target`. Raises the same errors as a read."""
     with opened(source.uri, source.pin) as descriptor:
         copied = copy_range(descriptor, source.start, source.length, target, offset)
         if copied < source.length:
@@ -62,7 +61,7 @@ def copy_span(source: Span, target: int, offset: int) -> None:
 
 
 def same_bytes(path: Path, other: Path, size: int) -> bool:
-    """Tell whether two files hold the same bytes; `size` is that of the first in bytes."""
+    """Tell whether two files hold the same bytes; `size` is the size of the first in bytes."""
     try:
         with other.open("rb") as other_file:
             if os.fstat(other_file.fileno()).st_size != size:

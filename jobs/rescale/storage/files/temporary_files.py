@@ -1,10 +1,10 @@
-"""Temporary files: every file is written under a temporary name, and forced to disk before it gets its own.
+"""Temporary files: every file is written under a temporary name, and forced to disk before it gets its own name.
 
 Temporary files of a run lie among its documents (`<target>.rescale`), all others beside the directory of the file, so
-that a listing of that directory does not show them as state. They lie in the directory itself only if a rename from
-beside it would cross mounts, or nothing may be written there. The process that writes a file locks it, and the lock
-ends with the process, even by SIGKILL. So unlocked temporary files among our documents, or in a target that a run has
-claimed, are removed.
+that a listing of that directory does not show them as state. If a rename from beside the directory would cross mounts,
+or nothing may be written beside it, they lie in the directory itself. The process that writes a file locks it, and the
+lock ends with the process, even by SIGKILL. So unlocked temporary files among our documents, or in a target that a run
+has claimed, are removed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     """Write a temporary file for `uri`, force it to disk, and yield its path; remove it after the block.
 
-    `fill` gets its descriptor, and writes its content. The file is in the same mount as `uri`, and outside of its
-    directory if possible.
+    `fill` gets the descriptor of the file, and writes its content. The file is in the same mount as `uri`, and outside
+    of its directory if possible.
     """
     folder = Path(uri).parent
     with directory_for(folder):
@@ -57,7 +57,7 @@ def _place_for(folder: Path) -> Path:
 
 
 def documents_of(folder: Path) -> Path:
-    """Return the directory of documents of a target, or the one that a directory of unfinished files lies in."""
+    """Return the directory of documents of a target, or that of a directory of unfinished files."""
     if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.BESIDE):
         return folder.parent
     return Path(f"{os.path.realpath(folder)}{document_folders.BESIDE}")
@@ -65,7 +65,7 @@ def documents_of(folder: Path) -> Path:
 
 @contextmanager
 def _naming(uri: str, path: Path) -> Iterator[None]:
-    """Replace the path of the temporary file in errors of the block by the `uri` that the user knows."""
+    """Name `uri`, which the user knows, in errors of the block, instead of the temporary file at `path`."""
     try:
         yield
     except OSError as error:
@@ -75,7 +75,7 @@ def _naming(uri: str, path: Path) -> Iterator[None]:
 
 
 def is_temporary(folder: str, file: str) -> bool:
-    """Tell whether `file` is the name of a temporary file for the directory of name `folder`."""
+    """Tell whether `file` is the name of a temporary file for the directory with the name `folder`."""
     return re.fullmatch(rf"\.{re.escape(folder)}\.[0-9a-f]{{32}}\.tmp", file) is not None
 
 
@@ -103,7 +103,7 @@ def _remove_unless_locked(path: Path) -> None:
             except BlockingIOError:
                 raise
             except OSError:
-                return  # without locks it is not known whether another process still writes the file
+                return  # without locks, another process may still write the file
             owned.unlink(path)
         finally:
             os.close(descriptor)

@@ -1,8 +1,8 @@
 """S3's error codes: the cause, whether another try may help, and what to do.
 
-The codes are those of the list "Error responses" in Amazon's S3 API reference, as far as a request of ours can get
-them, and those of other stores that go beyond it: Ceph, MinIO, versitygw, and stores that refuse path-style addresses.
-`s3_errors` looks at a code's row first and at the HTTP status only where there is none.
+The codes are those of the list "Error responses" in Amazon's S3 API reference that a request of ours can get, and
+further ones of other stores: Ceph, MinIO, versitygw, and stores that refuse path-style addresses. `s3_errors` uses the
+HTTP status only for codes without a row here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WRONG_SECRET = ErrorCode(
     "the signature of the request is wrong",
     s3_advice(
         "check {AWS_SECRET_ACCESS_KEY}: it does not belong to this {AWS_ACCESS_KEY_ID}. If it does, a proxy "
-        "in between changes requests"
+        "on the way changes requests"
     ),
 )
 _EXPIRED = ErrorCode("the credentials have expired", s3_advice("{KEYS}: get new ones, then {AGAIN}"))
@@ -49,7 +49,7 @@ _INVALID_TOKEN = ErrorCode(
         "set {AWS_SESSION_TOKEN} to the token that was issued with these keys, or unset it if they are permanent"
     ),
 )
-_UNSIGNED = ErrorCode("the store wants a signed request with valid credentials", s3_advice("{KEYS}"))
+_UNSIGNED = ErrorCode("the store requires a signed request with valid credentials", s3_advice("{KEYS}"))
 _WRONG_CLOCK = ErrorCode("the clock of this machine is wrong", s3_advice("set the clock, then {AGAIN}"))
 _ACCOUNT = ErrorCode(
     "the account may not use S3",
@@ -81,7 +81,7 @@ _KMS_KEY = ErrorCode(
     ),
 )
 _ENCRYPTION = ErrorCode(
-    "the encryption headers of the request do not fit the object or the bucket",
+    "the encryption headers of the request do not match the object or the bucket",
     s3_advice(
         "set {AWS_SERVER_SIDE_ENCRYPTION} and {AWS_SSE_KMS_KEY_ID} to what the bucket demands, or "
         "{AWS_SSE_CUSTOMER_KEY_BASE64} to the key that the objects were written with; unset them for a bucket "
@@ -109,13 +109,13 @@ _TOO_LARGE = ErrorCode(
 )
 _BUSY = ErrorCode(
     "the store is busy",
-    s3_advice("wait a little, then {AGAIN}; fewer tasks at once help where it stays so"),
+    s3_advice("wait a little, then {AGAIN}. If the store stays busy, run fewer tasks at once"),
     retryable=True,
 )
 _FAILED = ErrorCode("the store failed", s3_advice("{AGAIN}"), retryable=True)
 _BROKEN_TRANSFER = ErrorCode(
-    "the request did not reach the store as it was sent",
-    s3_advice("check the network and proxies in between, then {AGAIN}"),
+    "the request was changed on the way to the store",
+    s3_advice("check the network and proxies on the way, then {AGAIN}"),
     retryable=True,
 )
 _MEANWHILE = ErrorCode(
@@ -202,7 +202,7 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
 }
 
 ERROR_CODES = {code: meaning for meaning, codes in _CODES_BY_MEANING.items() for code in codes}
-"""The meaning of each code that has one of its own."""
+"""The meaning of each code."""
 
 ENCRYPTION = _ENCRYPTION
 FULL = _FULL
@@ -211,4 +211,4 @@ KMS_DENIED = ErrorCode(
     "the KMS key of the bucket or the object may not be used",
     "allow these credentials kms:Decrypt to read and kms:GenerateDataKey to write, in the policy of the key",
 )
-"""The meaning of `AccessDenied` where the message names an action of KMS."""
+"""The meaning of `AccessDenied` if the message names an action of KMS."""

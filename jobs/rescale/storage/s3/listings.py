@@ -1,4 +1,4 @@
-"""Listings of what lies below a directory, in pages of a thousand objects."""
+"""Listings of the objects below a directory, in pages of a thousand objects."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_errors import translated_errors
 from rescale.text.errors import RescaleError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 WORTH_A_PAGE = 16
-"""Number of objects for which a HEAD of each costs more than a page of a listing."""
+"""Smallest number of objects for which one page of a listing costs less than a HEAD of each object."""
 
 
-def listed(client: S3Client, directory: str, begin: str) -> list[Entry]:
-    """Return all objects below a directory whose names begin with `begin`, sorted; errors are ours."""
+def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
+    """Return all objects below a directory whose paths in it begin with `prefix`, sorted; raises Rescale's errors."""
     bucket, directory_prefix = _below(directory)
-    wanted = directory_prefix + begin
+    wanted = directory_prefix + prefix
     entries = []
-    with translated(directory):
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix(bucket, wanted))
+    with translated_errors(directory):
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=listable_prefix(bucket, wanted))
         for page in pages:
             for item in page.get("Contents", ()):
                 # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
@@ -34,15 +34,15 @@ def listed(client: S3Client, directory: str, begin: str) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.uri)
 
 
-def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
-    """Return the pins of wanted objects right in a directory, as far as a listing is worth it.
+def list_pins(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
+    """Return the pins of wanted objects that lie directly in a directory, as long as a listing is worth it.
 
-    Credentials that may read objects may not be allowed to list them, and a directory may hold many files of other
-    snapshots. The caller asks for each object that is missing here.
+    Some credentials may read objects, but not list them, and a directory may hold many files of other snapshots. The
+    caller sends a HEAD for each wanted object that is missing in the result.
     """
     bucket, directory_prefix = _below(directory)
     pins: dict[str, Pin] = {}
-    with suppress(RescaleError), translated(directory):
+    with suppress(RescaleError), translated_errors(directory):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
             items = ((f"s3://{bucket}/{item['Key']}", item) for item in page.get("Contents", ()))
@@ -54,14 +54,14 @@ def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict
 
 
 def is_directory_bucket(bucket: str) -> bool:
-    """Return whether a bucket, or that of an access point, is a directory bucket (S3 Express): its name ends so."""
+    """Tell by its name whether a bucket, or an access point's bucket, is a directory bucket (S3 Express)."""
     return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
-def prefix(bucket: str, wanted: str) -> str:
-    """Return a prefix by which a bucket can be listed: a directory bucket takes only one that ends in a slash.
+def listable_prefix(bucket: str, wanted: str) -> str:
+    """Return a prefix by which a bucket can be listed: a directory bucket accepts only one that ends in a slash.
 
-    The caller skips what does not begin with `wanted`.
+    The caller skips keys that do not begin with `wanted`.
     """
     return wanted[: wanted.rfind("/") + 1] if is_directory_bucket(bucket) else wanted
 

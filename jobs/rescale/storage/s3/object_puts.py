@@ -1,4 +1,4 @@
-"""PutObject and UploadPart, with a checksum where the bucket demands one, as S3 does with object lock.
+"""PutObject and UploadPart, with a checksum if the bucket requires one, as S3's buckets with object lock do.
 
 The checksum is Content-MD5, which every store knows. It is computed only for buckets that have refused a
 request without a checksum.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ObjectPuts:
-    """Puts of a client; errors are boto3's."""
+    """Puts of a client. They raise boto3's errors."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client

@@ -1,12 +1,12 @@
-"""GetObject for half of the CPU that boto3 takes: inspecting a snapshot takes small reads by the thousand.
+"""GetObject with half the CPU time of boto3: inspecting a snapshot takes thousands of small reads.
 
 botocore still resolves the endpoint of a bucket, the credentials and the settings, signs every request and sends it.
-Left out is its work for requests of any service: endpoint rules, validation and serialisation by a model, and handlers.
-Error answers become the errors that boto3 raises. Redirects to another region are left to boto3.
+Its general work for requests of any service is left out: endpoint rules, validation and serialisation by a model, and
+handlers. Error answers become the errors that boto3 raises. Redirects to another region are left to boto3.
 
-CPU (`benchmarks/s3_requests.py`) of a read of 1 KiB and of 4 MiB: 0.6 and 3.4 ms here, 1.3 and 4.2 ms with boto3's
-`get_object`, 0.1 and 4.9 ms with obstore. A run on 150 small files takes 1.4 s here and 2.5 s with boto3, on large
-files 0.6 and 0.7 s. HTTP by hand instead of botocore's saves another 0.4 ms a read, which is not worth its code.
+CPU time (`benchmarks/s3_requests.py`) of a read of 1 KiB and of 4 MiB: 0.6 and 3.4 ms here, 1.3 and 4.2 ms with boto3's
+`get_object`, 0.1 and 4.9 ms with obstore. A run on 150 small files takes 1.4 s here and 2.5 s with boto3, a run on
+large files 0.6 and 0.7 s. HTTP by hand instead of botocore's would save 0.4 ms a read, which is not worth its code.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
 
 @dataclass(frozen=True)
 class _Address:
-    """Endpoint of a bucket's objects, and how requests to it are signed and sent."""
+    """Endpoint of a bucket's objects, and what signs and sends requests to it."""
 
     prefix: str
     headers: dict[str, str]
@@ -73,7 +73,7 @@ class ObjectReads:
     def __init__(self, client: S3Client) -> None:
         self._client = client
         settings: Any = client.meta.config
-        # boto3 checks checksums, where the user demands that.
+        # If the user wants answers checked by checksums, boto3 makes all requests.
         self._is_plain = settings.response_checksum_validation == "when_required"
         self._parser = RestXMLParser()
         self._shape: Any = client.meta.service_model.operation_model("GetObject").output_shape
@@ -82,7 +82,7 @@ class ObjectReads:
         client.meta.events.register_last("before-sign.s3.GetObject", self._see)
 
     def get_object(self, **wanted: Any) -> GetObjectOutputTypeDef:
-        """Return what the client's `get_object` does; errors are boto3's."""
+        """Return the answer that the client's `get_object` would return. Raises boto3's errors."""
         bucket = wanted["Bucket"]
         if bucket not in self._addresses:
             self._addresses[bucket] = self._address(bucket) if self._is_plain else None
@@ -125,7 +125,7 @@ class ObjectReads:
         return ClientError(self._parser.parse(read, self._shape), "GetObject")
 
     def _address(self, bucket: str) -> _Address | None:
-        """Return the address that botocore uses for a bucket; None if its requests take another signature."""
+        """Return the address that botocore uses for a bucket; None if `_Address` cannot sign requests to it."""
         self._looking.now = True
         try:
             self._client.get_object(Bucket=bucket, Key=_SOME_KEY)

@@ -1,7 +1,7 @@
-"""Encryption and billing headers that requests for objects carry.
+"""Encryption and billing headers of requests for objects.
 
-boto3 takes them as parameters of each call and has no setting for them. Their variables here have the names that
-object_store's users know (Polars, delta-rs, DuckDB's and Arrow's Rust readers): AWS_SERVER_SIDE_ENCRYPTION,
+boto3 takes them as parameters of each call and has no settings for them. The variables have the names that users of
+object_store know (Polars, delta-rs, DuckDB's and Arrow's Rust readers): AWS_SERVER_SIDE_ENCRYPTION,
 AWS_SSE_KMS_KEY_ID, AWS_SSE_CUSTOMER_KEY_BASE64 and AWS_REQUEST_PAYER.
 """
 
@@ -38,9 +38,9 @@ _REQUESTER = "requester"
 
 @dataclass(frozen=True)
 class ObjectSettings:
-    """Settings for every object, whatever its bucket: S3 looks at each header only where it applies.
+    """Settings for every object in every bucket: S3 ignores headers that do not apply.
 
-    `customer_key` is SSE-C's key of 32 bytes. It stays out of `repr`, and thus out of logs.
+    `customer_key` is SSE-C's key of 32 bytes. It is left out of `repr`, and thus of logs.
     """
 
     encryption: str | None = None
@@ -50,18 +50,18 @@ class ObjectSettings:
 
     @staticmethod
     def read(variables: Mapping[str, str]) -> ObjectSettings:
-        """Return the settings that environment variables describe; `RequestError` for a value that S3 does not have."""
+        """Return the settings in environment variables. Raises `RequestError` if S3 does not accept a value."""
         encryption, kms_key = variables.get(ENCRYPTION) or None, variables.get(KMS_KEY) or None
         if encryption not in (None, *_ENCRYPTIONS):
             raise _invalid(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
         if kms_key is not None and encryption not in _KMS:
-            raise _invalid(ENCRYPTION, f"{' or '.join(_KMS)}, for {KMS_KEY} is set", encryption or "not set")
+            raise _invalid(ENCRYPTION, f"{' or '.join(_KMS)}, as {KMS_KEY} is set", encryption or "not set")
         payer = variables.get(PAYER) or None
         if payer not in (None, _REQUESTER):
             raise _invalid(PAYER, _REQUESTER, payer)
         key = _customer_key(variables.get(CUSTOMER_KEY) or None)
         if key is not None and encryption is not None:
-            raise _invalid(ENCRYPTION, f"no value, for {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption)
+            raise _invalid(ENCRYPTION, f"no value, as {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption)
         return ObjectSettings(encryption, kms_key, key, payer is not None)
 
     def apply(self, client: S3Client) -> None:

@@ -1,6 +1,6 @@
-"""Reads of objects in the version that was seen first, by its ETag; an object that has changed since is refused.
+"""Reads of objects in a pinned version, by its ETag; an object with another version is refused.
 
-boto3 repeats requests that fail. A body that breaks off is requested again here, with growing pauses.
+boto3 repeats requests that fail. This module repeats requests whose body breaks off, with growing pauses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from rescale.storage.locations import split_s3
 from rescale.storage.s3 import s3_client
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
-from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated
+from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated_errors
+from rescale.storage.s3.side_errors import of_side
+from rescale.storage.sides import side_of
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 if TYPE_CHECKING:
@@ -29,20 +31,20 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
 _WITHOUT_CAUSE = ("400", "403")
-"""Codes of a HEAD, whose answer has no body, for expired keys or a wrong clock. A GET gets the cause."""
+"""Codes of a HEAD, such as for expired keys or a wrong clock. Its answer has no body; that to a GET names the cause."""
 
 
 class PinnedObjects:
-    """HEAD and GET of pinned objects, with errors of ours. `get_object` replaces the client's."""
+    """HEAD and GET of pinned objects; raises Rescale's errors. `get_object` replaces the client's."""
 
     def __init__(self, client: S3Client, get_object: Callable[..., GetObjectOutputTypeDef]) -> None:
         self._client = client
         self._get_object = get_object
 
     def head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
-        """Return the answer to a HEAD; None for an object that is not there."""
+        """Return the answer to a HEAD; None if there is no such object."""
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             try:
                 return _of_s3(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
@@ -55,7 +57,7 @@ class PinnedObjects:
                 raise
 
     def pin(self, uri: str) -> Pin | None:
-        """Return the pin of the version that is there."""
+        """Return the pin of an object's current version; None if there is no such object."""
         head = self.head(uri)
         return None if head is None else Pin(head["ContentLength"], etag=head["ETag"])
 
@@ -64,7 +66,7 @@ class PinnedObjects:
     ) -> tuple[bytes, Pin]:
         """Return `length` bytes from `start`, or the whole object of at most `limit` bytes, and its version.
 
-        A chunked body does not tell its size. No more bytes are read than were requested.
+        The size of a chunked body is unknown until it ends, so no more bytes are read than needed to refuse it.
         """
         most = limit if length is None else length
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
@@ -75,7 +77,7 @@ class PinnedObjects:
                 body.close()
                 raise _too_large(uri, start, length, most, size)
             try:
-                with translated(uri):
+                with translated_errors(uri):
                     data = body.read() if size >= 0 or most is None else body.read(most + 1)
             except StoreError:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
@@ -91,9 +93,9 @@ class PinnedObjects:
         raise AssertionError("the last attempt returns or raises")
 
     def changed(self, uri: str, pin: Pin | None) -> SnapshotError:
-        """Return the error for an object that is there in another version than the pinned one."""
+        """Return the error for an object whose current version is not the pinned one."""
         return SnapshotError(
-            "an object has changed since it was first looked at",
+            "an object has changed since it was first read",
             path=uri,
             expected=pin,
             found=self.pin(uri),
@@ -105,7 +107,7 @@ class PinnedObjects:
         parameters: dict[str, Any] = {"Bucket": bucket, "Key": key}
         if length is not None:
             parameters["Range"] = f"bytes={start}-{start + length - 1}"
-        with translated(uri):
+        with translated_errors(uri):
             for condition in conditions(pin):
                 try:
                     answer = self._get_object(**parameters, **condition)
@@ -122,26 +124,24 @@ class PinnedObjects:
                     _of_s3(uri, answer)
                     if pin is None or pin.etag is None or answer["ETag"].strip('"') == pin.etag.strip('"'):
                         return answer
-                    answer["Body"].close()  # a store that does not look at the condition
+                    answer["Body"].close()  # the store ignored the condition
                     break
         raise self.changed(uri, pin)
 
 
 def conditions(pin: Pin | None) -> list[dict[str, Any]]:
-    """Return the conditions to try in turn: some stores know an ETag only without its quotes."""
+    """Return the conditions to try in turn: some stores accept an ETag only without its quotes."""
     if pin is None or pin.etag is None:
         return [{}]
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
 
 
 def _of_s3(uri: str, answer: _Answer) -> _Answer:
-    """Return the answer; `RequestError` if it has no ETag, like a web page that answers everything with 200."""
+    """Return the answer. Raises `RequestError` if it has no ETag, as from a web server that answers all with 200."""
     if not answer.get("ETag"):
-        raise RequestError(
-            "this endpoint is not S3: its answer names no version of the object",
-            path=uri,
-            advice=s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page"),
-        )
+        advice = s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page")
+        what = "this endpoint is not S3: its answer names no version of the object"
+        raise of_side(RequestError(what, path=uri, advice=advice), side_of(uri))
     return answer
 
 
@@ -159,10 +159,10 @@ def _too_large(uri: str, start: int, length: int | None, most: int, present: int
     if length is None:
         return SnapshotError("an object is too large", path=uri, expected=f"at most {most} bytes", found=present)
     return StoreError(
-        "the store sent more of an object than was asked for",
+        "the store sent more bytes of an object than were requested",
         path=uri,
         offset=start,
         expected=f"{length} bytes",
         found=f"{present} bytes or more",
-        advice="check that the store, and proxies in between, honour the Range header",
+        advice="check that the store, and proxies on the way, honour the Range header",
     )

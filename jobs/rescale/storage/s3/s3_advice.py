@@ -1,4 +1,4 @@
-"""Advice about S3's settings: the command line names variables, Airflow names fields of the connection."""
+"""Advice about settings of S3, which are variables on the command line, and fields of a connection in Airflow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rescale.storage.s3 import object_settings
 from rescale.text.advice import SAME_COMMAND, Advice, Mention, setting
 
 ADDRESSING = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
-"""Variable that says whether the host of a request names the bucket (`true`), or the path (`false`).
+"""Variable that says whether the host of a request names the bucket (`true`) or the path does (`false`).
 
 boto3 has only a setting in its configuration file; object_store (Polars, delta-rs) has this variable.
 """
@@ -34,7 +34,7 @@ SETTINGS = {
     "PAYER": f"{object_settings.PAYER}=requester",
     **{name: name for name in _VARIABLES},
 }
-"""Words of the command line for each setting."""
+"""Wording of each setting on the command line."""
 
 
 def s3_advice(template: str) -> Advice:

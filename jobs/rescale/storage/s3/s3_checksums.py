@@ -1,4 +1,4 @@
-"""Checksums of whole objects in S3's answer to a HEAD; those of parts cannot be compared."""
+"""Checksums of whole objects in S3's answer to a HEAD; checksums of parts cannot be compared, so they are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.storage.checksums import CRCS, Checksum, checksum_of_etag
 
 
 def stored_checksums(head: Mapping[str, Any]) -> list[Checksum]:
-    """Return the checksums of a whole object, the strongest first."""
+    """Return the checksums of a whole object in the answer to a HEAD, the strongest first."""
     checksums = []
     for crc in CRCS.values():
         value = _decoded(head.get(f"Checksum{crc.name}", ""))
@@ -22,7 +22,7 @@ def stored_checksums(head: Mapping[str, Any]) -> list[Checksum]:
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes of a checksum; none for the checksum of parts (`...==-3`)."""
+    """Return the bytes of a checksum; no bytes for a checksum of parts, which ends with their number (`...==-3`)."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:

@@ -18,25 +18,26 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.sides import StoreSide, aws_variables, environment, has_own, profile_of, variables_of
+from rescale.storage.s3.side_errors import of_side
+from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 ATTEMPTS = 8
-"""Attempts of a request, the first included."""
+"""Attempts of a request, including the first."""
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 40
-"""Seconds to wait for the next bytes of an answer. S3 answers long requests such as CompleteMultipartUpload at once and
-sends white space while it works."""
+"""Seconds to wait for the next bytes of an answer. While S3 works on a long request such as CompleteMultipartUpload, it
+sends white space."""
 
 RETRY_SECONDS = 50
 """Seconds after which a request without an answer is not sent again.
 
-Two attempts fit. With the longest pause of botocore between attempts (20 s) a store that accepts connections and stays
-silent is reported within two minutes.
+Two attempts fit into this time. With the longest pause of botocore between attempts (20 s), a store that accepts
+connections but never answers is reported within two minutes.
 """
 
 _CONNECTIONS = 32
@@ -45,9 +46,9 @@ _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 
 def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
-    """Return a client that the AWS variables of a side configure; `RequestError` if they do not fit."""
+    """Return a client, configured by the AWS variables of a side. Raises `RequestError` if they are invalid."""
     variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
-    own = variables if has_own(side, os.environ) else None
+    own = variables if has_own_variables(side, os.environ) else None
     settings = ObjectSettings.read(variables)
     try:
         with aws_variables(variables):
@@ -64,10 +65,8 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     except ProfileNotFound:
         raise no_such_profile(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
-        raise RequestError(
-            f"S3 cannot be used as it is configured: {sentence(error)}",
-            advice=s3_advice("{CONFIGURATION}"),
-        ) from None
+        what = f"the configuration of S3 is invalid: {sentence(error)}"
+        raise of_side(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
     limit_silence(client)
     REQUESTS.count(client)
@@ -75,7 +74,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
 
 
 def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
-    """Return the error for a profile that is in neither of AWS's files."""
+    """Return the error for a profile that neither of AWS's configuration files defines."""
     with aws_variables(variables):
         session = botocore.session.Session()
         files = [session.get_config_variable(name) for name in ("config_file", "credentials_file")]
@@ -84,7 +83,7 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
         f"there is no AWS profile {profile!r}",
         path=" and ".join(str(Path(file).expanduser()) for file in files),
         expected=f"one of the profiles {', '.join(there)}" if there else "a file with profiles",
-        found=profile if there else "no profile at all",
+        found=profile if there else "no profiles",
         advice=f"add [profile {profile}] to the first file, or name another profile",
     )
 
@@ -99,7 +98,7 @@ def refuse_unknown_profile(side: StoreSide) -> None:
 
 
 def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
-    """Return a session; a side's `own` variables are those that its keys are renewed with."""
+    """Return a session; it renews keys by `own`, the variables of a side that has its own."""
     ours = botocore.session.Session(profile=profile)
     if own is not None:
         ours.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
@@ -107,9 +106,10 @@ def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.sessio
 
 
 def limit_silence(client: S3Client) -> None:
-    """Make `client` give up a request that nobody has answered for `RETRY_SECONDS`.
+    """Make `client` give up a request that has had no answer for `RETRY_SECONDS`.
 
-    botocore limits the number of attempts but not their time. Answers, such as "slow down", are not limited here.
+    botocore limits the number of attempts but not their time. A store that answers, such as by "slow down", is not
+    given up here.
     """
 
     def begin(context: dict[str, Any], **_: Any) -> None:
@@ -125,15 +125,15 @@ def limit_silence(client: S3Client) -> None:
 
 
 def _region() -> str | None:
-    """Return AWS_REGION, which every other SDK reads; None leaves the region to what boto3 reads itself."""
+    """Return AWS_REGION, which boto3 does not read, unlike other SDKs; None leaves the region to boto3."""
     return os.environ.get("AWS_REGION") or None
 
 
 def _addressing(virtual_hosted: str | None) -> Any:
     """Return the addressing style that the variable names, for boto3.
 
-    None leaves it to the AWS configuration file. Without a style there, boto3 has the bucket in the path if there is a
-    custom endpoint, else in the host.
+    None leaves the style to the AWS configuration file. If that sets none, boto3 puts the bucket into the path for a
+    custom endpoint, else into the host.
     """
     if not virtual_hosted:
         return None
@@ -149,5 +149,5 @@ def _addressing(virtual_hosted: str | None) -> Any:
 
 
 def _unless_set(variable: str) -> Any:
-    """Return the variable's value for boto3 to read, or checksums only where a request needs them."""
+    """Return the value of a variable; if it is unset, the value by which boto3 uses checksums only where required."""
     return os.environ.get(variable, "when_required").lower()

@@ -1,8 +1,8 @@
-"""Translation of the errors of S3 and boto3 into Rescale's: who must act, and whether another try may help.
+"""Translation of errors of S3 and boto3 into Rescale's, which say who must act and whether another try may help.
 
-`error_codes` has the meaning of S3's codes. The HTTP status decides about answers without a code of S3's: a HEAD has no
-body, and stores have codes of their own. boto3 has retried throttling, 5xx and lost connections with back-off before
-any of this is seen.
+`error_codes` has the meaning of S3's codes. The HTTP status decides about answers without a known code: the answer to a
+HEAD has no body, and stores have codes of their own. By then boto3 has retried throttling, 5xx and lost connections
+with back-off.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from botocore.exceptions import (
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
+from rescale.storage.s3.side_errors import of_side
+from rescale.storage.sides import side_of
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
 
 if TYPE_CHECKING:
@@ -45,15 +47,15 @@ _UNTRUSTED = "certificate verify failed"
 """Part of OpenSSL's message about a certificate that is not trusted."""
 
 _ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
-"""Codes with status 404 that are not about the object. versitygw calls an access key that it does not know so."""
+"""Codes with status 404 that are not about the object; `XAdminUserNotFound` is versitygw's for an unknown key."""
 
 _ENCRYPTION_WORDS = re.compile(r"encrypt|\bSSE\b|customer.provided", re.IGNORECASE)
 _KMS_ACTION = re.compile(r"\bkms:", re.IGNORECASE)
 _ABOUT_ANYTHING = ("InvalidRequest", "InvalidArgument", "BadRequest", "AccessDenied")
-"""Codes of many faults, which only the message tells apart."""
+"""Codes that stand for many faults, which only the message tells apart."""
 
 _NOT_OF_COPIES = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeout", "KMS.ThrottlingException")
-"""Codes with status 400 that any request may get, or that are worth another try."""
+"""Codes with status 400 that do not show that the store refuses copies: any request may get them."""
 
 _WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
 _DENIED = (401, 403)
@@ -61,36 +63,35 @@ _NO_ROOM = 507
 
 
 @contextmanager
-def translated(uri: str) -> Iterator[None]:
-    """Raise errors of boto3 in the block as Rescale's."""
+def translated_errors(uri: str) -> Iterator[None]:
+    """Raise errors of boto3 in the block as Rescale's; they name the store where source and target are in two."""
     try:
         yield
-    except ClientError as error:
-        raise _of_answer(error, uri) from None
-    except (NoCredentialsError, PartialCredentialsError) as error:
-        raise RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}")) from None
-    except UnicodeEncodeError:
-        raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
-    except (*_TRANSIENT, OSError) as error:
-        if _BAD_HEADER in str(error):
-            advice = s3_advice("{KEYS}: is there a line break in one of them?")
-            raise RequestError(
-                "a key or a token has characters that HTTP headers cannot have", path=uri, advice=advice
-            ) from None
-        if _UNTRUSTED in str(error):
-            advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
-            what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
-            raise RequestError(what, path=uri, advice=advice) from None
-        advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
-        raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
-    except MissingDependencyException as error:
-        raise _without_library(error, uri) from None
-    except BotoCoreError as error:
-        raise RequestError(
-            f"the request to S3 cannot be made: {sentence(error)}",
-            path=uri,
-            advice=s3_advice("{BUCKET}"),
-        ) from None
+    except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:
+        raise of_side(_translation(error, uri), side_of(uri)) from None
+
+
+def _translation(error: Exception, uri: str) -> RescaleError:
+    if isinstance(error, ClientError):
+        return _of_answer(error, uri)
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}"))
+    if isinstance(error, UnicodeEncodeError):
+        return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
+    if isinstance(error, MissingDependencyException):
+        return _without_library(error, uri)
+    if not isinstance(error, (*_TRANSIENT, OSError)):
+        what = f"the request to S3 cannot be made: {sentence(error)}"
+        return RequestError(what, path=uri, advice=s3_advice("{BUCKET}"))
+    if _BAD_HEADER in str(error):
+        what = "a key or a token has characters that HTTP headers cannot have"
+        return RequestError(what, path=uri, advice=s3_advice("{KEYS}: is there a line break in one of them?"))
+    if _UNTRUSTED in str(error):
+        advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
+        what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
+        return RequestError(what, path=uri, advice=advice)
+    advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
+    return StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice)
 
 
 def status_of(error: ClientError) -> int:
@@ -99,26 +100,26 @@ def status_of(error: ClientError) -> int:
 
 
 def code_of(error: ClientError) -> str:
-    """Return S3's code, such as `NoSuchKey`; the status as text where the answer had no body."""
+    """Return S3's code, such as `NoSuchKey`; the status as text if the answer has no body."""
     return error.response["Error"].get("Code", str(status_of(error)))
 
 
 def is_absent(error: ClientError) -> bool:
-    """Return whether the object is not there, and nothing else is missing."""
+    """Return whether the object does not exist, but its bucket does."""
     return status_of(error) == 404 and code_of(error) not in _ABSENT_CODES_OF_OTHERS
 
 
 def refuses_conditions(error: ClientError) -> bool:
-    """Return whether a store refuses a conditional put because it does not know the condition."""
+    """Return whether a store refuses a conditional put because it does not support the condition."""
     if wants_checksum(error):
         return False
     return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
 
 
 def refuses_copies(error: ClientError) -> bool:
-    """Return whether the store does not copy here, because it may not or because it cannot.
+    """Return whether the store refuses the copy: it does not support copies, or the credentials do not allow this one.
 
-    Without access at all, the reads and puts that replace the copy fail and say so.
+    If the credentials allow nothing at all, the reads and puts that replace the copy report that.
     """
     if status_of(error) in (403, 405, 501):
         return True
@@ -126,19 +127,19 @@ def refuses_copies(error: ClientError) -> bool:
 
 
 def wants_checksum(error: ClientError) -> bool:
-    """Return whether the bucket demands a checksum, as S3 does with object lock."""
+    """Return whether the bucket requires a checksum, as S3's buckets with object lock do."""
     return status_of(error) == 400 and _CHECKSUM.search(error.response["Error"].get("Message", "")) is not None
 
 
 def is_locked(error: ClientError) -> bool:
-    """Return whether an object must be neither deleted nor replaced yet; stores word this differently."""
+    """Return whether a lock forbids deleting or replacing an object; the wording differs between stores."""
     if status_of(error) not in (400, 403) or wants_checksum(error):
         return False
     return _LOCK.search(f"{code_of(error)} {error.response['Error'].get('Message', '')}") is not None
 
 
 def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
-    """Return until when an object is locked, as far as the answer to a HEAD tells."""
+    """Return until when an object is locked, as text; None if the answer to a HEAD names no lock."""
     until, held = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
     details = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
     details += ["under a legal hold that somebody has to end"] if held else []
@@ -149,15 +150,15 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     message = _message_of(error)
     if wants_checksum(error):
         advice = s3_advice("{CHECKSUMS}, then {AGAIN}")
-        return RequestError(f"the bucket takes no object without a checksum: {message}", path=uri, advice=advice)
+        return RequestError(f"the bucket requires a checksum of every object: {message}", path=uri, advice=advice)
     if is_locked(error):
         return LockedError(
             f"S3 neither deletes nor replaces an object that is locked: {message}",
             path=uri,
             found=code_of(error),
             advice=s3_advice(
-                "it stays, and does no harm: without _metadata it is no checkpoint. When the lock has ended, {AGAIN}; "
-                "until then name another target"
+                "the object stays, and does no harm: without _metadata it is no checkpoint. When the lock has ended, "
+                "{AGAIN}; until then, name another target"
             ),
         )
     meaning = _meaning_of(error)
@@ -166,7 +167,7 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
 
 
 def _without_library(error: MissingDependencyException, uri: str) -> RequestError:
-    """Return the error for a request that boto3 cannot make alone, as those to multi-region access points (SigV4A)."""
+    """Return the error for a request for which boto3 needs awscrt, such as to multi-region access points (SigV4A)."""
     where, instead = "this request", ""
     if split_s3(uri)[0].endswith(".mrap"):
         where, instead = "a request to a multi-region access point", ", or name an access point of one region"
@@ -179,7 +180,7 @@ def _without_library(error: MissingDependencyException, uri: str) -> RequestErro
 
 
 def _meaning_of(error: ClientError) -> ErrorCode:
-    """Return the cause and the advice for an answer; an answer that nothing is known of is worth another try."""
+    """Return the cause and the advice for an answer; an unknown code is worth another try."""
     status, code, message = status_of(error), code_of(error), _message_of(error)
     if status in _DENIED and _KMS_ACTION.search(message):
         return KMS_DENIED
@@ -191,19 +192,19 @@ def _meaning_of(error: ClientError) -> ErrorCode:
         return FULL
     if status in _DENIED:
         return _denial(error)
-    return ErrorCode("S3 fails", s3_advice("{AGAIN}"), retryable=True)
+    return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), retryable=True)
 
 
 def _denial(error: ClientError) -> ErrorCode:
-    """Return the meaning of an answer that denies access without a reason: any of several settings may be missing."""
+    """Return the meaning of an answer that denies access without a reason: one of several settings may be missing."""
     advice = [
         "{KEYS}, and the bucket's policy",
-        "a bucket whose requester pays wants {PAYER}",
+        "a bucket whose requesters pay needs {PAYER}",
     ]
     if error.operation_name in _WRITES:
-        advice.append("a policy that demands encryption headers wants {AWS_SERVER_SIDE_ENCRYPTION}")
+        advice.append("a policy that requires encryption headers needs {AWS_SERVER_SIDE_ENCRYPTION}")
     else:
-        advice.append("an object under a key of yours (SSE-C) wants {AWS_SSE_CUSTOMER_KEY_BASE64}")
+        advice.append("an object encrypted with your own key (SSE-C) needs {AWS_SSE_CUSTOMER_KEY_BASE64}")
     return ErrorCode("S3 denies access", s3_advice("; ".join(advice)))
 
 

@@ -1,4 +1,4 @@
-"""Numbers of requests that this process has sent to S3, of repeated ones, and of bytes that the store has copied."""
+"""Counters of requests that this process has sent to S3, of repeated requests, and of bytes that the store copied."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Requests:
             return self._copied
 
     def copied(self, size: int) -> None:
-        """Count bytes that the store has copied itself."""
+        """Count bytes that the store copied itself."""
         with self._lock:
             self._copied += size
 
     def ask(self, times: int = 1) -> None:
-        """Count a call, which may take several requests."""
+        """Count a call of boto3, which sends one request, or more if it repeats it."""
         with self._lock:
             self._asked += times
 
@@ -51,7 +51,7 @@ class Requests:
         self.ask()
 
     def send(self, kind: str) -> None:
-        """Count a request that is sent, such as `GetObject`."""
+        """Count a request that is sent; `kind` is its operation, such as `GetObject`."""
         with self._lock:
             self._sent[kind] += 1
 

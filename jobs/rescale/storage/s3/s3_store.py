@@ -2,7 +2,7 @@
 
 Objects appear whole. Default checksums are off, because older stores refuse them. Objects are deleted one by one,
 because DeleteObjects needs a checksum that not every store knows. boto3 repeats a request whose answer was lost. So a
-put that finds its own bytes has succeeded, and so has the completion of an upload that is gone.
+put that finds its own bytes has succeeded, and so has the completion of an upload that no longer exists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 from rescale.storage.checksums import ETAG, Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
-from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, listed, listed_of, prefix
+from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, list_objects, list_pins, listable_prefix
 from rescale.storage.s3.object_puts import ObjectPuts
 from rescale.storage.s3.object_reads import ObjectReads
 from rescale.storage.s3.pinned_objects import PinnedObjects
@@ -33,7 +33,7 @@ from rescale.storage.s3.s3_errors import (
     refuses_conditions,
     sentence,
     status_of,
-    translated,
+    translated_errors,
 )
 from rescale.storage.s3.server_copies import ServerCopies
 from rescale.storage.side_by_side import side_by_side
@@ -49,7 +49,7 @@ _CONFLICT_SECONDS = 0.05
 
 
 class S3Store:
-    """`Store` over the S3 of a side. A given `client`, configured otherwise than by variables, makes all requests."""
+    """`Store` over the S3 store of a side, or over a `client` that is configured otherwise than by variables."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
@@ -68,7 +68,7 @@ class S3Store:
         wanted = set(uris)
         for directory, number in Counter(map(parent, uris)).items():
             if number >= WORTH_A_PAGE:
-                listed_pins |= listed_of(self._client, directory, wanted)
+                listed_pins |= list_pins(self._client, directory, wanted)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
     def modified(self, uri: str) -> datetime | None:
@@ -77,7 +77,7 @@ class S3Store:
 
     def checksums(self, uri: str, pin: Pin) -> list[Checksum]:
         head = self._objects.head(uri, ChecksumMode="ENABLED")
-        if head is None or not pin.is_of(Pin(head["ContentLength"], etag=head["ETag"])):
+        if head is None or not pin.matches(Pin(head["ContentLength"], etag=head["ETag"])):
             return []
         checksums = stored_checksums(head)
         # A directory bucket has ETags that only look like MD5.
@@ -97,7 +97,7 @@ class S3Store:
 
     def put(self, uri: str, data: bytes) -> None:
         bucket, key = split_s3(uri)
-        with self._with_lock_details(uri), translated(uri):
+        with self._with_lock_details(uri), translated_errors(uri):
             try:
                 self._puts.put_object(bucket, key, data)
             except ClientError as error:
@@ -110,8 +110,8 @@ class S3Store:
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         return not self._put_conditionally(uri, data)
 
-    def list(self, directory: str, begin: str = "") -> list[Entry]:
-        return listed(self._client, directory, begin)
+    def list(self, directory: str, prefix: str = "") -> list[Entry]:
+        return list_objects(self._client, directory, prefix)
 
     def delete(self, uris: Iterable[str]) -> None:
         locked = [error for error in side_by_side(self._delete, uris) if error is not None]
@@ -122,12 +122,12 @@ class S3Store:
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             return self._client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             return self._puts.upload_part(bucket, key, data, UploadId=token, PartNumber=number)
 
     def copy(self, uri: str, source: Span) -> None:
@@ -143,37 +143,37 @@ class S3Store:
         bucket, key = split_s3(uri)
         parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(receipts, 1)]
         try:
-            with translated(uri):
+            with translated_errors(uri):
                 self._client.complete_multipart_upload(
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
-            there = self.stat(uri)  # a lost answer: the upload is gone because it became the object
+            there = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
             if there is None or there.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
         bucket, key = split_s3(uri)
-        with translated(uri):
+        with translated_errors(uri):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
-                Bucket=bucket, Prefix=prefix(bucket, key)
+                Bucket=bucket, Prefix=listable_prefix(bucket, key)
             )
             uploads = [upload for page in pages for upload in page.get("Uploads", ())]
             for upload in uploads:
                 begun = f"s3://{bucket}/{upload['Key']}"
                 if not contains(uri, begun) or (is_ours is not None and not is_ours(begun)):
-                    continue  # only begins with the same letters, or is somebody else's
+                    continue  # a name that only begins with the same letters, or another run's
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
-                    if not is_absent(error):  # else it ended meanwhile
+                    if not is_absent(error):  # it ended meanwhile
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:
         """Delete an object; return the error if it is locked."""
         bucket, key = split_s3(uri)
         try:
-            with translated(uri):
+            with translated_errors(uri):
                 try:
                     self._client.delete_object(Bucket=bucket, Key=key)
                 except ClientError as error:
@@ -185,7 +185,7 @@ class S3Store:
 
     @contextmanager
     def _with_lock_details(self, uri: str) -> Iterator[None]:
-        """Add to a `LockedError` until when the object is locked, if the credentials allow to ask."""
+        """Add to a `LockedError` until when the object is locked, if the credentials allow a HEAD."""
         try:
             yield
         except LockedError as error:
@@ -200,13 +200,13 @@ class S3Store:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
-            return False  # larger, or taken away again
+            return False  # larger, or removed meanwhile
 
     def _put_conditionally(self, uri: str, data: bytes) -> bool:
-        """Return whether the store took the object; False if there is one already."""
+        """Return whether the store put the object; False if there is one already."""
         bucket, key = split_s3(uri)
         for attempt in range(_CONFLICT_ATTEMPTS):
-            with translated(uri):
+            with translated_errors(uri):
                 try:
                     self._puts.put_object(bucket, key, data, IfNoneMatch="*")
                     return True
@@ -217,7 +217,7 @@ class S3Store:
                         raise _no_conditions(uri, error) from None
                     if status_of(error) != 409:
                         raise
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at work: a later answer tells which one won
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another put is in progress: a later answer tells which one won
         raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 

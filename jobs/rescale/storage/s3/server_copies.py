@@ -1,4 +1,4 @@
-"""Copies that the store makes itself (CopyObject, UploadPartCopy), of objects in the version that was seen first."""
+"""Copies of pinned objects that the store makes itself (CopyObject, UploadPartCopy)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone
-from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated
+from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated_errors
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.sides import is_one_store
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ServerCopies:
-    """Copies by the store, with errors of ours. After one refusal no further copy is requested."""
+    """Copies by the store; raises Rescale's errors. After a refusal, no further copies are requested."""
 
     def __init__(self, client: S3Client, objects: PinnedObjects) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class ServerCopies:
         bucket, key = split_s3(uri)
 
         def request(parameters: dict[str, Any]) -> None:
-            # The bytes alone: tags need one more right, and headers of the source do not belong to the result.
+            # Only the bytes: tags need one more permission, and headers of the source do not belong to the result.
             self._client.copy_object(
                 Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **parameters
             )
@@ -57,14 +57,14 @@ class ServerCopies:
         return self._copied(uri, source, request)
 
     def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
-        """Return the answer to a copy of the pinned version."""
+        """Return the answer of `ask`, a request to copy the pinned version."""
         if not is_one_store(uri, source.uri):
             raise CopyRefused("the source is in another store")
         if self._refused is not None:
             raise CopyRefused(self._refused)
         bucket, key = split_s3(source.uri)
         parameters = {"CopySource": {"Bucket": bucket, "Key": key}}
-        with translated(uri):
+        with translated_errors(uri):
             for condition in conditions(source.pin):
                 try:
                     answer = ask(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from rescale.execution.compare.diff.differences import Difference
 from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, DigestedItem, DigestedItems, compare_copies
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_format import format_value
 from rescale.flink.slot import Slot
+from rescale.report.differences import ListedDifference
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream
 from support.diffing import against_source, the_only
@@ -81,7 +81,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
     state = the_only(against_source(result, CANONICAL))
     assert (state.state, state.type) == ("rates", "BROADCAST")
     assert state.differences == (
-        Difference("other number", {"copies": "by subtask"}, "in every subtask", "missing in subtask 2"),
+        ListedDifference("other number", {"copies": "by subtask"}, "in every subtask", "missing in subtask 2"),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.compare.diff.differences import Difference
+from rescale.report.differences import ListedDifference
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -38,7 +38,7 @@ def test_other_state_type_is_a_difference() -> None:
 
     b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
     state = the_only(diff(a, b))
-    assert state.differences == (Difference("other type", {}, "VALUE Long", "REDUCING Long"),)
+    assert state.differences == (ListedDifference("other type", {}, "VALUE Long", "REDUCING Long"),)
 
 
 def with_changed_header(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
@@ -68,7 +68,7 @@ def test_other_serializer_of_operator_state_is_a_difference(tmp_path: Path, stat
     b = with_changed_header(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
     compared = the_only(diff(snapshots.opened(CANONICAL), b))
     assert (compared.state, compared.differing) == (state, 1)
-    assert compared.differences == (Difference("other type", {}, of_a, of_b),)
+    assert compared.differences == (ListedDifference("other type", {}, of_a, of_b),)
     assert compared.a == compared.b
 
 
@@ -138,7 +138,7 @@ def test_states_with_unknown_serializers_in_different_headers_are_refused() -> N
 def test_heap_states_in_another_order_with_an_unknown_serializer_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+    monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     a = snapshots.opened(HEAP)
 
     def turned(stream: KeyedStream) -> KeyedStream:

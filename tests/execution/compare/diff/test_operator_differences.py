@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.execution.compare.diff.differences import Difference
 from rescale.execution.compare.diff.operator_differences import (
     element_types,
     opaque_state,
@@ -19,7 +18,7 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.flink.operator_state import read_operator_state_header
-from rescale.report.differences import ListedShape
+from rescale.report.differences import ListedDifference, ListedShape
 from rescale.snapshot.model import Operator
 from support.snapshot_bytes import INT, LONG, STRING, broadcast_state, keyed_header, keyed_state, operator_header
 from support.snapshot_bytes import operator_list as list_state
@@ -28,7 +27,7 @@ from support.synthetic import element_stream, operator, own_stream
 STATES = {"list": (DistributionMode.SPLIT_DISTRIBUTE, 1)}
 
 
-def differences(a: Operator | None, b: Operator | None) -> list[Difference]:
+def differences(a: Operator | None, b: Operator | None) -> list[ListedDifference]:
     return list(operator_differences(OperatorPair("id", "counts", (a, b))))
 
 
@@ -72,7 +71,7 @@ def test_missing_operator_differs_only_if_it_has_state() -> None:
     ],
 )
 def test_finished_subtasks_are_compared(a: Operator, b: Operator, states: tuple[str, str] | None) -> None:
-    expected = [] if states is None else [Difference("other value", {"operator": "has finished"}, *states)]
+    expected = [] if states is None else [ListedDifference("other value", {"operator": "has finished"}, *states)]
     assert differences(a, b) == expected
 
 
@@ -80,7 +79,7 @@ def test_key_types_are_compared_if_both_sides_know_them() -> None:
     by_text, by_number = keyed(keyed_state("count")), keyed(keyed_state("count"), key=INT)
     assert differences(by_text, by_text) == []
     assert differences(by_text, operator("counts")) == []
-    assert differences(by_text, by_number) == [Difference("other type", {"operator": "key"}, "String", "Int")]
+    assert differences(by_text, by_number) == [ListedDifference("other type", {"operator": "key"}, "String", "Int")]
 
 
 def test_handle_of_the_coordinator_is_compared_by_name() -> None:
@@ -124,10 +123,10 @@ def test_opaque_state_is_compared_by_its_bytes() -> None:
     assert same is not None
     assert same.differences == ()
     assert other is not None
-    assert other.differences == (Difference("other value", {}, "2 bytes", "1 byte"),)
+    assert other.differences == (ListedDifference("other value", {}, "2 bytes", "1 byte"),)
     alone = opaque_state("s", "coordinator", None, b"c")
     assert alone is not None
-    assert alone.differences == (Difference("only in B", {}, None, "1 byte"),)
+    assert alone.differences == (ListedDifference("only in B", {}, None, "1 byte"),)
 
 
 def test_unlisted_operator_has_no_shape() -> None:

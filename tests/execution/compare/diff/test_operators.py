@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rescale.execution.compare.diff.differences import Difference
 from rescale.flink.metadata.checkpoint_metadata import MasterState
 from rescale.flink.metadata.handles import InlineStream
+from rescale.report.differences import ListedDifference
 from support.diffing import against_source, the_only, unlike
 from support.planting import Result
 
@@ -67,5 +67,5 @@ def test_finished_flag_of_operator_is_compared(result_of: Callable[[str], Result
     difference = against_source(result, "2-finished")
     assert not difference.equal
     assert difference.operators[number].differences == (
-        Difference("other value", {"operator": "has finished"}, "finished", "running"),
+        ListedDifference("other value", {"operator": "has finished"}, "finished", "running"),
     )

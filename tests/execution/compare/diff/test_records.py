@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.execution.compare.diff.differences import Difference
 from rescale.execution.compare.diff.items import ONLY_BYTES
 from rescale.flink.slot import Slot
+from rescale.report.differences import ListedDifference
 from rescale.snapshot.keyed_state import KeyedStream
 from support.canonical import Record
 from support.diffing import against_source, diff, edit_records, first, the_only, unlike, with_other_value
@@ -83,7 +83,7 @@ def test_lost_record_and_doubled_record_are_named(few: int, result_of: Callable[
     with patch("rescale.execution.compare.diff.record_search._FEW", few):
         fewer, other = unlike(against_source(result, CANONICAL))
     size = f"8 bytes 0x{lost.value.hex()}"
-    assert fewer.differences == (Difference("only in A", in_words("last", lost), size, None),)
+    assert fewer.differences == (ListedDifference("only in A", in_words("last", lost), size, None),)
     assert fewer.a.count == fewer.b.count + 1
     (difference,) = other.differences
     assert (difference.found, difference.item) == ("other number", in_words("sum", doubled))
@@ -128,7 +128,7 @@ def test_differing_whole_key_groups_are_named(
 ) -> None:
     """Heap entries that cannot be told apart are compared as whole key groups."""
     if slot is Slot.KEYED:
-        monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+        monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     result = result_of(name)
     place = max(result.places(slot), key=lambda place: place.stream.extent.length)
     assert isinstance(place.stream, KeyedStream)
@@ -139,7 +139,7 @@ def test_differing_whole_key_groups_are_named(
     place.flip(extent.start + extent.length - 1)
     state = the_only(against_source(result, name))
     size = f"{extent.length} bytes"
-    assert state.differences == (Difference("other value", {"key_group": str(key_group)}, size, size),)
+    assert state.differences == (ListedDifference("other value", {"key_group": str(key_group)}, size, size),)
     assert state.remark == (ONLY_BYTES if slot is Slot.KEYED else None)
 
 

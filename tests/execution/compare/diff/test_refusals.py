@@ -28,7 +28,7 @@ def test_incomparable_snapshots_are_refused_with_advice(
     a: str, b: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a known layout, heap state can only be compared as whole key groups."""
-    monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+    monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
     with pytest.raises(UnsupportedError, match=what) as refused:
         diff(snapshots.opened(a), snapshots.opened(b))
     assert refused.value.operator

@@ -40,7 +40,7 @@ class Stored:
         name = "/".join(Path(uri).parts[-2:])
         self.asked.append(name)  # `append` is safe though several threads ask
         data = Path(uri).read_bytes()
-        checksums = {NVME.name: NVME.of(data), C.name: C.of(data), "ETag": data[0]}
+        checksums = {NVME.name: NVME.compute(data), C.name: C.compute(data), "ETag": data[0]}
         known = self.known.get(name, self.known[Path(uri).parent.name])
         return [Checksum(name, checksums[name]) for name in known]
 
@@ -85,7 +85,7 @@ def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(stored
     proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.checks.units == []
     (tally,) = proof.tallies
-    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.of(b"abcdefgh"))
+    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.compute(b"abcdefgh"))
     assert proof.algorithms == {0: {NVME.name}}
     assert sorted(stored.asked) == ["result/1", "result/2", "source/1", "source/2"]
 

@@ -138,7 +138,7 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
         (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
         (forgotten, BOTH, "is missing"),
         (no_deleted_range, BOTH, "rows of foreign key groups are not hidden"),
-        (too_wide_range, BOTH, "a deleted range covers key groups of the subtask"),
+        (too_wide_range, BOTH, "a range tombstone covers key groups of the subtask"),
         (other_sequence, BOTH, "order of age"),
         (other_level, BOTH, "another level, size or key range"),
         (older_range, BOTH, "not newer than the rows that it must hide"),

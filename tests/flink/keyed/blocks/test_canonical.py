@@ -109,13 +109,13 @@ ONE = written([(1, b"\x05k", b"v")])
 @pytest.mark.parametrize(
     ("group", "what", "offset"),
     [
-        (b"\x00\x02" + ONE[2:], "a state id that the header does not know", 0),
-        (b"\xff\xff", "a state id that the header does not know", 0),
+        (b"\x00\x02" + ONE[2:], "a state id that is not in the header", 0),
+        (b"\xff\xff", "a state id that is not in the header", 0),
         (b"\x00\x01\xff\xff\xff\xff\x85", "an impossible length", 2),
         (b"\x00\x01\x80\x00\x00\x00\x85", "an impossible length", 2),
         (b"\x00\x01\x00\x00\x00\x00\x85", "an impossible length", 2),
         (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "an impossible length", 7),
-        (ONE[:-2] + b"\x00\x02", "a state id that the header does not know", len(ONE) - 2),
+        (ONE[:-2] + b"\x00\x02", "a state id that is not in the header", len(ONE) - 2),
         (ONE + b"\x00", "bytes behind the end", len(ONE)),
     ],
 )

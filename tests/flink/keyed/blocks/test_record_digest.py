@@ -68,14 +68,14 @@ def test_digests_of_parts_add_up(first: list[Placed], other: list[Placed]) -> No
     assert [mine.plus(yours) for mine, yours in parts] == digests(first + other)
 
 
-def test_digests_of_every_length_up_to_three_murmur_blocks() -> None:
+def test_records_of_up_to_three_murmur_blocks_have_the_digests_of_the_slow_twin() -> None:
     """A block of murmur has 16 bytes; the last block may be shorter."""
     for size in range(50):
         records = [(Record(0, bytes(range(size)), b""), 0), (Record(0, b"", bytes(range(size, 0, -1))), 1)]
         assert digests(records) == expected(records)
 
 
-def test_digests_of_large_records_among_small_ones() -> None:
+def test_large_records_among_small_ones_have_the_digests_of_the_slow_twin() -> None:
     records = [(Record(0, b"k", bytes(size)), 0) for size in (1, 5000, 3, 100_000, 0)]
     assert digests(records, 2) == expected(records)
 

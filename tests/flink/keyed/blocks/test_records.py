@@ -206,9 +206,9 @@ def with_bytes(at: int, data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("data", "starts", "what", "offset"),
     [
-        (with_bytes(0, b"\0\4"), [0], "a state id that the header does not know", 0),
-        (with_bytes(SECOND - 2, b"\0\4"), [0], "a state id that the header does not know", SECOND - 2),
-        (with_bytes(0, b"\xff\xff"), [0], "a state id that the header does not know", 0),
+        (with_bytes(0, b"\0\4"), [0], "a state id that is not in the header", 0),
+        (with_bytes(SECOND - 2, b"\0\4"), [0], "a state id that is not in the header", SECOND - 2),
+        (with_bytes(0, b"\xff\xff"), [0], "a state id that is not in the header", 0),
         (with_bytes(2, b"\0\0\0\0"), [0], "an impossible length", 0),
         (with_bytes(2, b"\xff\xff\xff\xff"), [0], "an impossible length", 0),
         (with_bytes(8, b"\x80\0\0\0"), [0], "an impossible length", 0),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rescale.flink.encoding.snappy import compressed
-from rescale.flink.keyed.changelog.change_sets import read_change_set, read_listed
+from rescale.flink.keyed.changelog.change_sets import read_change_set, read_in_memory_changes
 from rescale.text.errors import SnapshotError
 
 GROUPS = {-1: [b"meta"], 3: [b"a", b""], 5: [b"bcd" * 50]}
@@ -51,15 +51,15 @@ def test_reading_stops_at_the_end_of_the_change_set() -> None:
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_list_of_changes_is_read(size: int) -> None:
     data = b"".join(struct.pack(">ii", key_group, len(change)) + change for key_group, change in CHANGES)
-    assert list(read_listed(in_chunks(data, size))) == CHANGES
-    assert list(read_listed([])) == []
+    assert list(read_in_memory_changes(in_chunks(data, size))) == CHANGES
+    assert list(read_in_memory_changes([])) == []
 
 
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"", "not a file of changes"),
-        (b"\2" + change_set(GROUPS), "not a file of changes"),
+        (b"", "not a changelog file"),
+        (b"\2" + change_set(GROUPS), "not a changelog file"),
         (b"\0" + change_set(GROUPS)[:-1], "ends inside a change"),
         (b"\0" + struct.pack(">i", -1), "a negative number of key groups"),
         (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "a negative number of bytes of a change"),

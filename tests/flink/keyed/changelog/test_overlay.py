@@ -17,7 +17,7 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
-from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
+from rescale.flink.keyed.changelog.parsed_changes import RawChange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
@@ -143,10 +143,10 @@ class Drawn:
         self.twin = Twin(key, namespace)
         self.namespaces = [namespace.write(value) for value in values_of(namespace)]
 
-    def changes(self, number: int) -> list[ParsedChange]:
+    def changes(self, number: int) -> list[RawChange]:
         return [self._change() for _ in range(self.data.draw(st.integers(0, number)))]
 
-    def _change(self) -> ParsedChange:
+    def _change(self) -> RawChange:
         twin, draw = self.twin, self.data.draw
         value = draw(st.sampled_from(values_of(twin.key)))
         key = twin.key.write(value)
@@ -154,16 +154,16 @@ class Drawn:
         namespace = draw(st.sampled_from(self.namespaces))
         state = draw(st.sampled_from([VALUE, LIST, MAP, SUM, TIMERS]))
         if state == TIMERS:
-            return ParsedChange(state, group, self._timers(key, namespace))
+            return RawChange(state, group, self._timers(key, namespace))
         if state == LIST and draw(st.booleans()):
             sources = draw(
                 st.permutations(
                     [other_namespace for other_namespace in self.namespaces if other_namespace != namespace]
                 )
             )
-            return ParsedChange(state, group, twin.merge(state, key, namespace, sources))
+            return RawChange(state, group, twin.merge(state, key, namespace, sources))
         operation = draw(st.sampled_from(OPERATIONS[state]))
-        return ParsedChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
+        return RawChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
 
     def _timers(self, key: bytes, namespace: bytes) -> bytes:
         times = self.data.draw(st.lists(st.integers(-2, 2), min_size=1, max_size=2, unique=True))
@@ -201,7 +201,7 @@ def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
 @settings(max_examples=examples(80))
-def test_changes_laid_over_records_give_the_state_of_the_twin(
+def test_changes_applied_to_base_records_give_the_state_of_the_slow_twin(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
     """For any previous records, in batches of any size."""
@@ -212,16 +212,16 @@ def test_changes_laid_over_records_give_the_state_of_the_twin(
     assert laid_over(overlay, before, size) == drawn.twin.records()
 
 
-def of_key(state: int, data: bytes, key: str = "k") -> ParsedChange:
+def of_key(state: int, data: bytes, key: str = "k") -> RawChange:
     group = key_group_of_hash(TEXT.code(tuple(map(ord, key))), MAXIMUM)
-    return ParsedChange(state, group, data)
+    return RawChange(state, group, data)
 
 
-def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> ParsedChange:
+def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> RawChange:
     return of_key(state, bytes((operation, 0, state)) + text("k") + struct.pack(">q", namespace) + payload)
 
 
-def merged(target: int, *sources: int) -> ParsedChange:
+def merged(target: int, *sources: int) -> RawChange:
     payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", source) for source in sources)
     return change(SUM, Operation.MERGE_NS, payload, target)
 
@@ -272,16 +272,16 @@ def test_unknown_operation_is_refused_with_its_state(state: int, code: int, actu
 @pytest.mark.parametrize(
     ("odd", "what"),
     [
-        (change(LIST, Operation.SET, i32(2) + text("a")), "a change of the log is damaged: SET"),
-        (change(LIST, Operation.SET, i32(-1)), "a change of the log is damaged: SET"),
-        (change(LIST, Operation.SET, i32(2) + text("a") * 3), "a change of the log is damaged: SET"),
-        (change(MAP, Operation.ADD, i32(1) + text("a") + b"\2"), "a change of the log is damaged: ADD"),
+        (change(LIST, Operation.SET, i32(2) + text("a")), "a change in the log is damaged: SET"),
+        (change(LIST, Operation.SET, i32(-1)), "a change in the log is damaged: SET"),
+        (change(LIST, Operation.SET, i32(2) + text("a") * 3), "a change in the log is damaged: SET"),
+        (change(MAP, Operation.ADD, i32(1) + text("a") + b"\2"), "a change in the log is damaged: ADD"),
         (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + text("k") + bytes(3)), "the namespace of a change"),
         (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + b"\xff"), "the key of a change"),
         (change(VALUE, Operation.CLEAR, b"")._replace(key_group=5), "the key group of its key"),
     ],
 )
-def test_damaged_change_is_refused(odd: ParsedChange, what: str) -> None:
+def test_damaged_change_is_refused(odd: RawChange, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         laid_over(Overlay([odd], header_of(TEXT, LONG), MAXIMUM), [])
 

@@ -39,6 +39,6 @@ def test_empty_heap_groups_equal_those_of_flink(compressed: bool) -> None:
     assert compared > 10
 
 
-def test_empty_heap_group_without_states_is_its_number() -> None:
+def test_empty_heap_group_without_states_has_only_its_number() -> None:
     key_serializer = HEAP[0][1].key_serializer
     assert empty_group(258, KeyedHeader(False, key_serializer, ())) == b"\x00\x00\x01\x02"

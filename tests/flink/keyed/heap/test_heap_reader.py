@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import heap_reader
 from rescale.flink.keyed.heap.heap import empty_group
-from rescale.flink.keyed.heap.heap_entries import entry_layouts, tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries, entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
@@ -71,8 +71,8 @@ def test_a_key_group_without_entries_has_no_records() -> None:
 @pytest.mark.parametrize(
     ("block", "wrong"),
     [
-        (i32(8) + BLOCK[4:], "has another number"),
-        (BLOCK[:4] + b"\0\1" + BLOCK[6:], "lists the state 1"),
+        (i32(8) + BLOCK[4:], "begins with another number"),
+        (BLOCK[:4] + b"\0\1" + BLOCK[6:], "contains the state id 1"),
         (BLOCK[:6] + i32(-1) + ENTRY, "a negative count"),
         (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
         (BLOCK[:-3], "an entry that cannot be read: the data ends"),
@@ -107,7 +107,7 @@ UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
 )
 def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, named: str) -> None:
     header = header_of(TEXT, keyed_state("known"), info)
-    assert not tells_entries(header)
+    assert not can_delimit_entries(header)
     with pytest.raises(UnsupportedError, match=named) as caught:
         entry_layouts(header)
     assert caught.value.state == "total"
@@ -120,9 +120,9 @@ def test_pojo_of_a_subclass_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="subclass") as caught:
         read(HeapReader(header, 128), {9: block})
     assert caught.value.state == "order"
-    assert tells_entries(header)
+    assert can_delimit_entries(header)
     listed = pojo({"id": STRING}, {"com.example.Rush": None})
-    assert not tells_entries(header_of(TEXT, keyed_state("order", listed)))
+    assert not can_delimit_entries(header_of(TEXT, keyed_state("order", listed)))
 
 
 NO_FIELDS = Tuple([])
@@ -133,7 +133,9 @@ def test_impossible_count_of_entries_without_bytes_is_refused() -> None:
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
     single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
     assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]
-    with pytest.raises(SnapshotError, match="lists 2147483647 entries of the state 0, which can have only one"):
+    with pytest.raises(
+        SnapshotError, match="counts 2147483647 entries of the state with id 0, which can have only one"
+    ):
         read(HeapReader(header, 128), {3: many})
 
 

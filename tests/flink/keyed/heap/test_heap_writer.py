@@ -47,7 +47,7 @@ def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) 
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3)))
 @settings(max_examples=examples(60))
-def test_heap_group_is_rewritten_byte_for_byte(
+def test_heap_group_is_written_back_byte_for_byte(
     data: st.DataObject, key: JavaType, namespace: JavaType, old: int, new: int, cuts: list[int]
 ) -> None:
     """Includes empty lists and maps, and namespaces that make keys carry lengths."""
@@ -59,7 +59,7 @@ def test_heap_group_is_rewritten_byte_for_byte(
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])
-def test_keys_and_namespaces_of_any_length_are_rewritten(size: int) -> None:
+def test_keys_and_namespaces_of_any_length_are_written_back(size: int) -> None:
     """Each length follows key and namespace, in as many bytes as it needs."""
     states = states_with(TEXT)[:1]
     header = keyed_header(states[0].info)
@@ -70,7 +70,7 @@ def test_keys_and_namespaces_of_any_length_are_rewritten(size: int) -> None:
     assert rewritten(header, block, 1000, 128, []) == block
 
 
-def test_timers_of_a_heap_group_are_rewritten() -> None:
+def test_timers_of_a_heap_group_are_written_back() -> None:
     header = keyed_header(timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
     elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
     block = i32(7) + b"\0\0" + i32(2) + b"".join(elements)

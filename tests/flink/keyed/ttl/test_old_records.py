@@ -117,7 +117,7 @@ def content(records: Records) -> list[Record]:
 @example(
     [Record(NUMBERS, b"k", listed([(UNTIL, bytes(8))])), Record(NUMBERS, b"l", listed([(5 * UNTIL, bytes(8))]))], 129
 )
-def test_old_values_are_left_out_by_both_ways(group: list[Record], max_parallelism: int) -> None:
+def test_old_values_are_left_out_by_fast_path_and_slow_twin(group: list[Record], max_parallelism: int) -> None:
     outcomes = [expected(record) for record in group]
     staying = [record for record, _ in outcomes if record is not None]
     everything = batch(group, max_parallelism)
@@ -136,7 +136,7 @@ def test_old_values_are_left_out_by_both_ways(group: list[Record], max_paralleli
     assert framed_size(everything, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
 
 
-def test_state_without_a_rule_is_not_looked_at() -> None:
+def test_state_without_a_rule_stays_unchanged() -> None:
     group = [Record(VALUE, b"k", b"short"), Record(NUMBERS, b"k", b"no list")]
     rules = [rule for rule in RULES if rule.state_id == MAP]
     assert content(YoungRecords(rules, 5).of(batch(group, 128))) == group
@@ -162,7 +162,7 @@ SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
         ((POJO,), Record(TEXTS, b"k", SUBCLASS), UnsupportedError),
     ],
 )
-def test_value_without_a_time_ends_in_an_error(
+def test_value_without_a_readable_time_is_refused(
     rules: Sequence[AgeRule], record: Record, error: type[RescaleError]
 ) -> None:
     for work in (YoungRecords(rules, 5).of, OldRecords(rules, 128).without):

@@ -35,7 +35,7 @@ class CopyUnit(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyDigester:
-    """Maps a copy to two digests: of its bytes as stored, and of its entries in whatever order."""
+    """Maps a copy to two digests: of its bytes as stored, and of its entries, which ignores their order."""
 
     files: BothFiles
 
@@ -49,7 +49,7 @@ class CopyDigester:
 
 
 def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
-    """Digest of all entries of a copy, whatever their order."""
+    """Return the digest of all entries of a copy, which ignores their order."""
     reader = ByteReader(data)
     count = reader.count(len(entry))
     total = digest([count.to_bytes(4, "big")])

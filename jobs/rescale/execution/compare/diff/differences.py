@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rescale.report.differences import (
     DiffDocument,
@@ -39,15 +38,6 @@ class Amount:
     digest: int = 0
 
 
-class Difference(NamedTuple):
-    """A difference: `item` identifies the record or element by names and values, `a` and `b` describe each side."""
-
-    found: str
-    item: dict[str, str]
-    a: str | None = None
-    b: str | None = None
-
-
 ONLY_IN = ("only in A", "only in B")
 OTHER_VALUE, OTHER_NUMBER, OTHER_TYPE = "other value", "other number", "other type"
 
@@ -64,7 +54,7 @@ class StateDiff:
     counted: str
     a: Amount
     b: Amount
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ListedDifference, ...] = ()
     differing: int = 0
     remark: str | None = None
 
@@ -84,7 +74,7 @@ class OperatorDiff:
     label: str
     shapes: tuple[ListedShape | None, ListedShape | None]
     states: tuple[StateDiff, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ListedDifference, ...]
 
     @property
     def equal(self) -> bool:
@@ -118,7 +108,7 @@ def _operator(operator: OperatorDiff) -> DiffedOperator:
         operator.equal,
         a,
         b,
-        _listed(operator.differences),
+        operator.differences,
         tuple(map(_state, operator.states)),
     )
 
@@ -132,13 +122,9 @@ def _state(state: StateDiff) -> DiffedState:
         _amount(state.a),
         _amount(state.b),
         max(state.differing, int(not state.equal)),
-        _listed(state.differences),
+        state.differences,
         state.remark,
     )
-
-
-def _listed(differences: Iterable[Difference]) -> tuple[ListedDifference, ...]:
-    return tuple(ListedDifference(*difference) for difference in differences)
 
 
 def _amount(amount: Amount) -> StateAmount:

@@ -15,11 +15,11 @@ from rescale.execution.compare.diff.differences import (
     OTHER_NUMBER,
     OTHER_VALUE,
     Amount,
-    Difference,
     Side,
 )
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.report.differences import ListedDifference
 from rescale.snapshot.locate import Extent
 from rescale.text.units import counted
 
@@ -47,7 +47,7 @@ class DigestedItem(NamedTuple):
 
 
 class DigestedItems(NamedTuple):
-    """DigestedItems of one state in both snapshots."""
+    """The digested items of one state in both snapshots."""
 
     a: list[DigestedItem]
     b: list[DigestedItem]
@@ -61,7 +61,7 @@ class DigestedItems(NamedTuple):
 class ItemComparison(NamedTuple):
     a: Amount
     b: Amount
-    differences: tuple[Difference, ...]
+    differences: tuple[ListedDifference, ...]
     differing: int
     remark: str | None = None
 
@@ -79,7 +79,7 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
     for number, (a, b) in sorted(by_number.items()):
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
             what = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            differences.append(Difference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
+            differences.append(ListedDifference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
     first = tuple(differences[:MOST_SHOWN])
     return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
@@ -94,7 +94,7 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
         side, item = places[digest]
         what = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(Difference(what, name, _times(a[digest]), _times(b[digest])))
+        differences.append(ListedDifference(what, name, _times(a[digest]), _times(b[digest])))
     multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
     remark = EVERYWHERE if multiplied and mode is DistributionMode.UNION else None
     return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
@@ -113,7 +113,9 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
         if bool(a.get(digest)) != bool(b.get(digest)):
             side, item = places[digest]
             name = {"copy": describe(side, item)}
-            differences.append(Difference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest))))
+            differences.append(
+                ListedDifference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest)))
+            )
     lost = _missing(items, parallelism)
     if lost is not None and items.a and items.b:
         differences.insert(0, lost)
@@ -123,13 +125,13 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
     )
 
 
-def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> Difference | None:
+def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
     """Return the difference between the subtasks without a copy on either side, if there is one."""
     without = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
     if without[0] == without[1] or (all(without) and parallelism[0] != parallelism[1]):
         return None
     a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in without)
-    return Difference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
+    return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
 def _amount(items: Sequence[DigestedItem]) -> Amount:

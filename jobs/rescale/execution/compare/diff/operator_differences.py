@@ -10,14 +10,13 @@ from rescale.execution.compare.diff.differences import (
     OTHER_TYPE,
     OTHER_VALUE,
     Amount,
-    Difference,
     StateDiff,
 )
 from rescale.execution.compare.diff.pairs import OperatorPair
 from rescale.execution.sources.byte_digests import digest
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.report.differences import ListedShape
+from rescale.report.differences import ListedDifference, ListedShape
 from rescale.snapshot.model import Operator
 from rescale.text.units import counted
 
@@ -27,27 +26,27 @@ def shape_of(operator: Operator | None) -> ListedShape | None:
     return ListedShape(operator.parallelism, operator.max_parallelism) if operator is not None else None
 
 
-def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
+def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     """Yield what differs between both operators: presence, finished subtasks, key types, coordinator, headers."""
     a, b = pair.sides
     if a is None or b is None:
         (operator,) = pair.listed
         if operator.bytes or operator.entry.coordinator is not None:
             size = f"{counted(operator.bytes, 'byte')} of state"
-            yield Difference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
+            yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
     finished = _in_words(a), _in_words(b)
     partly = a.partially_finished or b.partially_finished
     if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
-        yield Difference(OTHER_VALUE, {"operator": "has finished"}, *finished)
+        yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
     keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
     if all(keys) and keys[0] != keys[1]:
-        yield Difference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
+        yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
     yield from _coordinator_names(a, b)
     yield from _unknown_headers(a, b)
 
 
-def _coordinator_names(a: Operator, b: Operator) -> Iterator[Difference]:
+def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if the handles of the coordinator's state have different names.
 
     Flink names them by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random name at
@@ -55,17 +54,17 @@ def _coordinator_names(a: Operator, b: Operator) -> Iterator[Difference]:
     """
     names = [side.entry.coordinator.name if side.entry.coordinator is not None else None for side in (a, b)]
     if None not in names and names[0] != names[1]:
-        yield Difference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *names)
+        yield ListedDifference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *names)
 
 
-def _unknown_headers(a: Operator, b: Operator) -> Iterator[Difference]:
+def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
     headers = [{stream.header for stream in side.operator} for side in (a, b)]
     known = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
     if not known and all(headers) and headers[0] != headers[1]:
         sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers)
         descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
-        yield Difference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
+        yield ListedDifference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
 
 
 def _in_words(operator: Operator) -> str:
@@ -102,10 +101,10 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Sta
     """Compare a state whose content is opaque; None if neither snapshot has it."""
     if a is None and b is None:
         return None
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ListedDifference, ...] = ()
     if a != b:
         what = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (Difference(what, {}, _size(a), _size(b)),)
+        differences = (ListedDifference(what, {}, _size(a), _size(b)),)
     return StateDiff(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
-from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -40,13 +40,13 @@ class OperatorPair:
         streams = operator.keyed if operator is not None else ()
         return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
 
-    def holders(self, operator: Operator | None) -> tuple[KeyedHolder, ...]:
+    def holders(self, operator: Operator | None) -> tuple[KeyedStateHolder, ...]:
         """Return the keyed streams that are not empty, the RocksDB directories and the changelogs."""
         if operator is None:
             return ()
         return (*self.keyed(operator), *operator.databases, *operator.changelogs)
 
-    def record_holders(self, operator: Operator) -> tuple[KeyedHolder, ...]:
+    def record_holders(self, operator: Operator) -> tuple[KeyedStateHolder, ...]:
         """Return the holders that are compared record by record; each raw keyed timer service counts as a state."""
         return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
 
@@ -64,8 +64,8 @@ class OperatorPair:
         return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
 
 
-def _tells_records(holder: KeyedHolder) -> bool:
-    return holder.framing is Framing.CANONICAL or tells_entries(holder.parsed)
+def _tells_records(holder: KeyedStateHolder) -> bool:
+    return holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed)
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:

@@ -21,7 +21,6 @@ from rescale.execution.compare.diff.differences import (
     OTHER_NUMBER,
     OTHER_VALUE,
     BothFiles,
-    Difference,
 )
 from rescale.execution.compare.diff.state_digests import RecordUnit
 from rescale.execution.progress import ByteAction, Progress
@@ -32,21 +31,22 @@ from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.serializers.value_format import format_bytes
+from rescale.report.differences import ListedDifference
 from rescale.text.errors import RescaleError
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
 _FEW = 1000
-"""Records of a state, of both snapshots together, that are listed without another pass."""
+"""Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
-"""Most records of a state that a unit lists; reached only if a single key has that many records."""
+"""Largest number of records of a state that a unit lists; reached only if a single key has that many records."""
 
 _MOST_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
 
 _SHOWN, _IN_FRONT = 32, 4
-"""Bytes of a value that are shown, and how many of them precede the first byte that differs."""
+"""Number of bytes of a value that are shown, and of those among them that precede the first different byte."""
 
 
 class Bucket(NamedTuple):
@@ -150,7 +150,7 @@ def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[Fo
 class RecordDifferences(NamedTuple):
     """The first differences of a state, and a lower bound of their number."""
 
-    first: tuple[Difference, ...]
+    first: tuple[ListedDifference, ...]
     differing: int
 
 
@@ -186,7 +186,8 @@ def differing_records(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
         differences = [
-            Difference(what, name_record(header, state, key), a, b) for key, what, a, b in _differences(listed[state])
+            ListedDifference(what, name_record(header, state, key), a, b)
+            for key, what, a, b in _differences(listed[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result
@@ -234,7 +235,7 @@ def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, s
 
 
 def _first_unlike(a: bytes, b: bytes) -> int:
-    """Return the offset from which both values are shown, so that their first difference is visible."""
+    """Return the offset from which to show both values, so that their first difference is visible."""
     at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
     return at - _IN_FRONT if at >= _SHOWN else 0
 

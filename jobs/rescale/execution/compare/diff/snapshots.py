@@ -10,7 +10,6 @@ from rescale.execution.compare.diff.differences import (
     OTHER_TYPE,
     Amount,
     BothFiles,
-    Difference,
     OperatorDiff,
     Side,
     SnapshotDiff,
@@ -39,6 +38,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
+from rescale.report.differences import ListedDifference
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, apply_surgery
 
@@ -146,9 +146,9 @@ class _Comparison:
         return ElementFormatter(self._files, part.state, (a, b))
 
 
-def _other_type(type_a: str | None, type_b: str | None) -> tuple[Difference, ...]:
+def _other_type(type_a: str | None, type_b: str | None) -> tuple[ListedDifference, ...]:
     """Return the difference between a state's types; none if a type is unknown (None)."""
-    return (Difference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
+    return (ListedDifference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
 
 
 def _with_types(compared: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:

@@ -27,7 +27,7 @@ from rescale.text.errors import IntegrityError
 def compare_files_of_base(
     base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
 ) -> dict[int, CertifiedChecksums]:
-    """Compare the base's files with the result's; return what checksums of the store proved, by operator number.
+    """Compare the base's files with the result's; return the bytes proved by checksums, by operator number.
 
     Files are read only if they are not two names of one file, and no checksums prove them.
     """

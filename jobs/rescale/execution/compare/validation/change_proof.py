@@ -303,7 +303,7 @@ class ChangeProof:
 class ProvenChanges(NamedTuple):
     """Proof of an operator by its changes: digests of all its states, and the bytes of the changes (`size`).
 
-    `checksums` has what checksums of the store proved of the base's files.
+    `checksums` are the base's bytes that checksums of the store proved.
     """
 
     changes: CertifiedChanges

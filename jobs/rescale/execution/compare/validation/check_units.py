@@ -25,7 +25,7 @@ from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.little_work import fits_in_process
-from rescale.snapshot.keyed_state import Database, KeyedHolder
+from rescale.snapshot.keyed_state import Database, KeyedStateHolder
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 
 Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
@@ -136,9 +136,9 @@ def _remaining_checks(
 
 
 def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that an old holder shares with the new ones, which are sorted and overlap it.
+    """Return the key groups that an old holder shares with the new holders, which are sorted and overlap it.
 
-    Adjacent key groups are joined into one range, which is read at once.
+    Adjacent key groups are merged into one range, which is read at once.
     """
     ranges: list[KeyGroupRange] = []
     for new_holder in new_holders:
@@ -150,7 +150,7 @@ def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGr
 
 
 def _checks_of(
-    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
+    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedStateHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
     operator = new if in_result else old
     for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):

@@ -189,7 +189,7 @@ class Comparer:
 
 
 def _refuse(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
-    """Raise the difference, or a misread if one side had another digest when it was read again."""
+    """Raise the error for a difference, or for a misread if one side has another digest in a second read."""
     if changed := changed_sides(first, again):
         raise misread(changed, different)
     raise different

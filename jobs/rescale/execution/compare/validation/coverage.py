@@ -103,7 +103,7 @@ def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
 
 
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
-    """Check that the metadata is the certified one: first the shape of every operator, then its bytes."""
+    """Check that the metadata is the certified one: the shape of every operator, then the bytes of `_metadata`."""
     certified = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
     for operator, expected, actual in _other_shapes(result, certified):
         raise IntegrityError(
@@ -124,7 +124,7 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
 
 
 def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
-    """Yield each operator that has another shape than expected, with both shapes as text."""
+    """Yield each operator whose shape is not the expected one, with both shapes as text."""
     for operator in result.operators:
         expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
         if expected != actual:
@@ -139,7 +139,7 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
     """Check that every file outside the target is a file of the source, in the version that the source pins."""
     known = dict(source.files)
     for uri, pin in result.files[1:]:
-        if not contains(result.directory, uri) and not pin.is_of(known.get(uri)):
+        if not contains(result.directory, uri) and not pin.matches(known.get(uri)):
             raise IntegrityError(
                 "the result refers to a file that does not belong to the source",
                 path=uri,

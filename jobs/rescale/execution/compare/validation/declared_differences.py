@@ -35,7 +35,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     for lost in surgery.dropped:
         actual_loss = as_dropped(source_operators[lost.operator_id])
         check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
-        if NOT_READ not in (*actual_loss.states, *lost.states):  # its files may be deleted meanwhile: nobody needs them
+        if NOT_READ not in (*actual_loss.states, *lost.states):  # its files may be gone, as nobody needs them
             check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
     _check_states(source_operators, result, surgery)
     _check_there("restarted", {operator.operator_id for operator in surgery.restarted}, set(source_operators))

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.flink.operator_state import merge_operator_state_headers
-from rescale.snapshot.keyed_state import Database, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import ElementStream
 from rescale.text.errors import IntegrityError, RescaleError
 
@@ -52,14 +52,14 @@ class KeyedHeaders:
         self._left_out = left_out
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
-    def compare(self, old_holders: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+    def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
         """Return state id tables. Raises `IntegrityError` unless the header merges the headers of `old_holders`."""
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
             self._compared[headers] = self._tables(old_holders, stream)
         return self._compared[headers]
 
-    def _tables(self, old_holders: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+    def _tables(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
         if (
             not self._timers
             and not self._left_out
@@ -67,7 +67,7 @@ class KeyedHeaders:
         ):
             return {}
         headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
-        if isinstance(stream, Database):  # RocksDB compresses its own files, whatever Flink's header says
+        if isinstance(stream, Database):  # RocksDB compresses its own files; Flink's header does not apply to them
             headers = [replace(header, compressed=False) for header in headers]
         try:
             if len(headers) <= len(old_holders):

@@ -1,6 +1,6 @@
 """Names of streams that lie in `_metadata` itself (`ByteStreamStateHandle`'s `handleName`).
 
-Flink identifies such a stream by its name: it takes two streams with the same name for the same, whatever bytes they
+Flink identifies such a stream by its name: it treats two streams with the same name as one, whatever bytes they
 hold. A result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's
 digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but it must be the same in all
 names.

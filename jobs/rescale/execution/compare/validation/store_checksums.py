@@ -112,8 +112,10 @@ class _Side:
             if all(crc.name in self.sums.get(file, ()) for file, _, _ in runs):
                 total = 0
                 for file, start, end in runs:
-                    header = crc.of(self._headers.read(Extent(file, 0, start)))
-                    total = crc.joined(total, crc.rest(self.sums[file][crc.name], header, end - start), end - start)
+                    header = crc.compute(self._headers.read(Extent(file, 0, start)))
+                    total = crc.combine(
+                        total, crc.of_suffix(self.sums[file][crc.name], header, end - start), end - start
+                    )
                 yield Checksum(crc.name, total)
 
     def _sums(self, number: int) -> dict[str, int]:

@@ -23,7 +23,7 @@ _BEHIND_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
 _OURS = f"{RescaleError.__module__}."
 _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
-"""Messages of Spark for work that was submitted or under way when it was stopped."""
+"""Messages of Spark for work that was submitted or running when Spark was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """Errors of a task after which another try may succeed."""
 
@@ -49,7 +49,7 @@ def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[N
 
     def report() -> None:
         while not finished.wait(_POLL_SECONDS):
-            progress.at(done())
+            progress.update(done())
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()

@@ -34,7 +34,7 @@ from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
-from rescale.storage.sides import names_of_sides
+from rescale.storage.sides import side_variables
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
@@ -47,7 +47,7 @@ _STANDALONE = "spark://"
 _NOT_REGISTERED = "spark-application-"
 """Prefix of the default application id, before a master assigns one (`SchedulerBackend.applicationId`)."""
 _STOPPED = "stopped"
-"""Word in the error of a Spark that was stopped while it started."""
+"""Part of the error message of a Spark that was stopped while it started."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, value in {**ALLOCATOR, **names_of_sides(os.environ)}.items():
+    for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
     with event_log_kept(conf):
         context = _started(conf, master, work)
@@ -175,10 +175,10 @@ def _local_directories(places: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _temporary_files_in(places: list[str]) -> Iterator[None]:
-    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of these places.
+    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
 
-    A process that is killed while it waits for the JVM would leave it behind. Without a place, a scratch directory is
-    made.
+    A process that is killed while it waits for the JVM would leave this directory elsewhere. Without `places`, a
+    scratch directory is made for it.
     """
     with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
         before, tempfile.tempdir = tempfile.tempdir, str(place)

@@ -39,7 +39,7 @@ class SparkShuffle:
         self._progress = progress
         self._done = done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
-        carried, sent = SharedFunction.of(make_sender), new_sum(spark)
+        carried, sent = SharedFunction.pack(make_sender), new_sum(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
@@ -62,7 +62,7 @@ class SparkShuffle:
     ) -> list[R]:
         """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
         done, written = self._spark.accumulator(0), new_sum(self._spark)
-        carried = SharedFunction.of(work)
+        carried = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with counted_into(written):

@@ -55,7 +55,7 @@ class SparkTasks:
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
         counted = new_sum(self.context)
-        carried = SharedFunction.of(work)
+        carried = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with counted_into(counted):

@@ -18,7 +18,7 @@ import socket
 from pyspark import TaskContext, daemon
 
 from rescale.execution.progress import say_compiling
-from rescale.flink.compiling import tell_once
+from rescale.flink.compiling import notify_once
 
 _worker = daemon.worker
 
@@ -39,6 +39,6 @@ def _say_compiling(kept: bool) -> None:
 
 
 if __name__ == "__main__":
-    tell_once(_say_compiling)
+    notify_once(_say_compiling)
     daemon.worker = worker
     daemon.manager()

@@ -42,8 +42,8 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
         if size > len(out):
             out = np.empty(max(size, WINDOW), np.uint8)
         data, starts = blocks.load(first, last)
-        sizes, lasts = blocks.sizes[window], blocks.lasts[window]
-        framing_loop.frame_blocks(data, starts, sizes, lasts, first_ids[window], marks[window], out)
+        sizes, last_offsets = blocks.sizes[window], blocks.last_offsets[window]
+        framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[window], marks[window], out)
         yield out[:size].data
         first, written = last, written + size
 

@@ -53,14 +53,13 @@ class CanonicalWriter:
         return None if rekeying.compressed else good
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[PartsWork]:
-        planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
-        inline = InlineBudget(spent=sum(stream.size for stream in planned))
+        inline = InlineBudget(self.plan.operators)
         works: list[PartsWork] = []
         in_parts: list[tuple[StreamToWrite, list[int]]] = []
         for stream in streams:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
-            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.takes(size)
+            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.try_take(size)
             if not self.plan.operators[stream.operator].is_compressed and existing.get(name(self._uri(stream))) == size:
                 continue
             sizes = _range_sizes(stream, lengths)
@@ -160,7 +159,7 @@ class CanonicalWriter:
         """Return the handle of a stream; `written` is empty if an earlier attempt has written it."""
         inline = [(parts.first_key_group, parts.data) for parts in written if parts.data is not None]
         lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
-        size = _size(stream)
+        size = stream.stream.size + sum(lengths)
         for parts in written:
             if parts.key_groups:
                 lengths, size = parts.key_groups, parts.size

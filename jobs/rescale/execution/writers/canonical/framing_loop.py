@@ -11,12 +11,12 @@ from rescale.flink.keyed.blocks.record_marks import FLAG
 
 @compiled
 def frame_blocks(
-    data: Bytes, starts: Longs, sizes: Longs, lasts: Longs, first_ids: Longs, marks: Longs, out: Bytes
+    data: Bytes, starts: Longs, sizes: Longs, last_offsets: Longs, first_ids: Longs, marks: Longs, out: Bytes
 ) -> int:
     """Write blocks end to end, with the ids around them that canonical framing requires; return the number of bytes.
 
     `first_ids` is the state id in front of a block, `marks` the id after it, -1 for none. In a block with a mark, the
-    last record, which begins at offset `lasts`, is flagged.
+    last record, which begins at offset `last_offsets`, is flagged.
     """
     at = 0
     for i in range(len(starts)):
@@ -25,7 +25,7 @@ def frame_blocks(
             at += 2
         end = copy_bytes(data, starts[i], starts[i] + sizes[i], out, np.int64(at))
         if marks[i] >= 0:
-            out[at + lasts[i] + 4] |= FLAG
+            out[at + last_offsets[i] + 4] |= FLAG
             out[end], out[end + 1] = marks[i] >> 8, marks[i] & 0xFF
             end += 2
         at = end

@@ -1,4 +1,4 @@
-"""Writes RocksDB directories from files of the source's, of which RocksDB rewrites some; one task for each."""
+"""Write RocksDB directories from files of the source's directories; RocksDB rewrites some. One task each."""
 
 from __future__ import annotations
 

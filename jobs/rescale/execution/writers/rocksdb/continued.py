@@ -100,7 +100,7 @@ def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
     for first in range(0, len(units), _AT_ONCE):
         some = side_by_side(partial(_kept, plan), units[first : first + _AT_ONCE])
         kept += [taken for taken in some if taken is not None]
-        progress.at(sum(taken.file.size for taken in kept))
+        progress.update(sum(taken.file.size for taken in kept))
     return kept
 
 

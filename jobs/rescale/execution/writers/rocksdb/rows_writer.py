@@ -113,7 +113,7 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written(writer, rows(blocks.of_state(state))):
+            for written in _written(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
                 tables.append(StateTable(state, _stored(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
@@ -190,12 +190,11 @@ class RowsWriter:
 
     def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
         """Return (operator, number) of the streams whose files are all inline in `_metadata`: small ones that fit."""
-        planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
-        budget = InlineBudget(spent=sum(stream.size for stream in planned))
+        budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator, candidate.number)
             for candidate in streams
-            if budget.takes(self._expected_size(candidate))
+            if budget.try_take(self._expected_size(candidate))
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:

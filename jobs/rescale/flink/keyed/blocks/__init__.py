@@ -1,1 +1,1 @@
-"""Records and blocks in canonical framing: walking, sorting and digesting them."""
+"""Records of canonical key groups, and blocks of records: walking, sorting and digesting them."""

@@ -1,4 +1,7 @@
-"""Compiled loops that delimit the records of blocks, which lie end to end without marks; import this module late."""
+"""Compiled loops that find the records in blocks; import this module late (see `compiled`).
+
+A block is a run of records of one operator, key group and state: `{ keyLength:i32 key valueLength:i32 value }*`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ def count_records(data: Bytes, begin: Long, end: Long) -> int:
 
 @compiled
 def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
-    """Fill `counts` with the numbers of records in many blocks."""
+    """Fill `counts` with the number of records in each block `data[begins[i]:ends[i]]`."""
     for i in range(len(begins)):
         counts[i] = count_records(data, begins[i], ends[i])
 
 
 @compiled
 def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Longs, record_ends: Longs) -> None:
-    """Fill the last three arrays with the starts and ends of keys, and the ends of values, of many blocks."""
+    """Fill the last three arrays for each record in all blocks: start of its key, end of its key, end of its value."""
     at = 0
     for i in range(len(begins)):
         begin = begins[i]

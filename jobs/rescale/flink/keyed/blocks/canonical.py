@@ -3,10 +3,10 @@
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
 Bit 0x80 of the first byte of a key means that an id follows the record: the id of the next state, or 0xFFFF at the end
-of the group. The bit is never part of the key group at the start of the key.
+of the key group. A key begins with its key group, whose number never uses this bit.
 
-A group can be larger than memory, so it is walked in chunks. Between chunks, only the position within a record and at
-most four bytes of an unfinished number are kept.
+A key group can be larger than memory, so it is translated in chunks. Between chunks, only the position within a record
+and at most four bytes of an unfinished number are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescale.text.errors import SnapshotError
 
 _WRONG = (
     "",
-    "a state id that the header does not know",
+    "a state id that is not in the header",
     "an impossible length",
     "bytes behind the end of the key group",
 )
@@ -31,16 +31,16 @@ class StateIdTranslator:
 
     def __init__(self, table: tuple[int, ...]) -> None:
         self._table = np.array(table, dtype=np.int64)
-        self._state = np.zeros(3, dtype=np.int64)  # before the key group
+        self._progress = np.zeros(3, dtype=np.int64)  # at the beginning of the key group
         self._carried = b""
         self._position = 0
 
     def feed(self, chunk: bytes | memoryview) -> bytes:
-        """Return the translated bytes, which lag behind the input by up to four; `SnapshotError` for broken framing."""
+        """Return translated bytes, all but up to four of the last ones; `SnapshotError` for broken framing."""
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
-        walked, wrong = id_loop.translate_ids(data, self._state, self._table)
+        walked, wrong = id_loop.translate_ids(data, self._progress, self._table)
         if wrong != id_loop.FINE:
             raise SnapshotError(
                 f"the framing of a key group is broken: {_WRONG[wrong]}", offset=self._position + int(walked)
@@ -51,10 +51,10 @@ class StateIdTranslator:
         return translated[:walked]
 
     def finish(self) -> None:
-        """Raise `SnapshotError` unless the group is complete."""
+        """Raise `SnapshotError` unless the key group is complete."""
         from rescale.flink.keyed.blocks import id_loop
 
-        if self._state[id_loop.PHASE] != id_loop.AT_END or self._carried:
+        if self._progress[id_loop.PHASE] != id_loop.AT_END or self._carried:
             raise SnapshotError("a key group ends inside a record", offset=self._position)
 
 

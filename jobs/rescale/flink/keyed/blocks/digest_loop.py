@@ -1,4 +1,4 @@
-"""Compiled loop that digests records, on little-endian machines; import this module late (see `compiled`)."""
+"""Compiled loop that digests records; needs a little-endian machine. Import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def digest_records(
     counts: Longs,
     sums: Words,
 ) -> None:
-    """Add each record to the count and the two sums of its state.
+    """Add each record to the count and to the two sums of its state (`record_digest` defines them).
 
-    `sums` has four numbers for each state: the sum of the digests mod 2^128, low half first, and the sum of each digest
-    times its key group plus one. `message` and `message_words` are the same memory, with room for the largest record.
-    In a state with `has_nulls`, only the flag of a null counts.
+    `sums` has four words for each state: the first sum, low half first, then the second sum. `message` and
+    `message_words` are the same memory, with room for the largest record. In a state with `has_nulls`, only the null
+    flag of a null value is digested.
     """
     for i in range(len(starts)):
         key = limits[i] - starts[i]

@@ -14,10 +14,10 @@ PHASE, _REMAINING, _FLAGGED = range(3)
 
 
 @compiled
-def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
-    """Translate the ids in `data` in place, continuing from `state`; return (bytes walked, error code)."""
+def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]:
+    """Translate the ids in `data` in place, continuing from `progress`; return (bytes walked, error code)."""
     at, end = 0, len(data)
-    phase, remaining, flagged = state[PHASE], state[_REMAINING], state[_FLAGGED]
+    phase, remaining, flagged = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
     while at < end:
         if phase in (_IN_KEY, _IN_VALUE):
             step = min(remaining, end - at)
@@ -28,7 +28,7 @@ def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
             after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
             phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
         elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
-            # The flag is in the key's first byte, which is therefore needed together with the length.
+            # The flag is in the key's first byte, so this byte is read together with the length.
             if end - at < (5 if phase == _AT_KEY_LENGTH else 4):
                 break
             length = (np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8) | np.int64(
@@ -59,5 +59,5 @@ def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
                 data[at], data[at + 1] = table[old] >> 8, table[old] & 0xFF
                 phase = _AT_KEY_LENGTH
             at += 2
-    state[PHASE], state[_REMAINING], state[_FLAGGED] = phase, remaining, flagged
+    progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, flagged
     return at, FINE

@@ -1,9 +1,9 @@
 """Digest of all records of a state, independent of their order and of the max parallelism.
 
-The digest of a record is 128-bit murmur3 (x64) over the length of its key without key group (`i32`), that key, and its
-value. The digest of a state is the number of its records, and the sum of their digests mod 2^128. A second sum, of each
-digest times its key group plus one, also depends on the key groups of the records. For a null in a map, only its flag
-counts: heap backends write bytes behind the flag, RocksDB does not (`HeapMapState`, `RocksDBMapState`).
+The digest of a record is 128-bit murmur3 (x64) of the length of its composite key without key group (`i32`), this key,
+and its value. The digest of a state is the number of its records, and the sum of their digests mod 2^128. A second sum,
+of digest × (key group + 1), also depends on the key groups of the records. A null value of a map is digested by its
+flag alone: heap backends write bytes behind the flag, RocksDB does not (`HeapMapState`, `RocksDBMapState`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MODULUS = 1 << 128
 
 
 class StateDigest(NamedTuple):
-    """Number of records, sum of their digests, and sum of their digests times key group plus one; both mod 2^128."""
+    """Number of records, sum of their digests, and sum of digest × (key group + 1); both sums mod 2^128."""
 
     records: int = 0
     digest: int = 0
     placed: int = 0
 
     def plus(self, other: StateDigest) -> StateDigest:
-        """Return the digest of the records of both digests."""
+        """Return the digest of all records in both digests."""
         return StateDigest(
             self.records + other.records,
             (self.digest + other.digest) % MODULUS,
@@ -37,7 +37,7 @@ class StateDigest(NamedTuple):
 
 
 class RecordDigester:
-    """Sums the digests of records, by state; values of state i may be nulls of a map if `is_map[i]`."""
+    """Sums the digests of records, by state; if `is_map[i]`, state i is a map, whose values may be null."""
 
     def __init__(self, is_map: Sequence[bool] | Flags) -> None:
         self._is_map = np.array(is_map, np.bool_)
@@ -46,7 +46,7 @@ class RecordDigester:
         self._words = np.empty(0, np.uint64)
 
     def add(self, records: Records, groups: Longs) -> None:
-        """Add records; `groups` has the key group under which each record counts."""
+        """Add records; `groups` (int64) has the key group with which each record enters the second sum."""
         from rescale.flink.keyed.blocks import digest_loop
 
         longest = int((records.ends - records.starts).max()) + 32
@@ -67,7 +67,7 @@ class RecordDigester:
         )
 
     def lower_halves(self) -> Words:
-        """Return the lower 64 bits of the sum of digests, by state."""
+        """Return the lower 64 bits of the sum of digests (uint64), by state."""
         return self._sums[::4]
 
     def digests(self) -> list[StateDigest]:
@@ -80,12 +80,12 @@ class RecordDigester:
 
 
 def key_digests(records: Records) -> Words:
-    """Return 64 bits for each record that depend only on its key."""
+    """Return a digest of each record's key (uint64)."""
     return record_digests(replace(records, ends=records.limits + 4), np.zeros(len(records), np.bool_))
 
 
 def record_digests(records: Records, is_map: Flags) -> Words:
-    """Return the lower 64 bits of the digest of each record; the value of record i may be null if `is_map[i]`."""
+    """Return the lower 64 bits of each record's digest (uint64); the value of record i may be null if `is_map[i]`."""
     digester = RecordDigester(is_map)
     if len(records):
         digester.add(replace(records, states=np.arange(len(records))), records.groups)

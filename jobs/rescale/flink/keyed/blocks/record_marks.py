@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 ID_SIZE = 2
-"""Bytes of a state's id."""
+"""Size in bytes of a state id."""
 
 LENGTH_SIZE = 4
-"""Bytes of the length before a key, and of that before a value."""
+"""Size in bytes of the length in front of a key or a value."""
 
 FLAG = 0x80
-"""Bit of a key's first byte which says that an id follows the record."""
+"""Bit of a key's first byte: a state id follows the record."""
 
 END_OF_GROUP = 0xFFFF
 """Mark in place of the next state's id."""
 
 LARGEST_RECORD = 1 << 30
-"""Largest record in bytes; memory holds a whole record, several times over."""
+"""Largest record in bytes; a task holds a whole record in memory, several times over."""

@@ -1,4 +1,4 @@
-"""Places of the records in blocks, where they lie end to end without marks."""
+"""Places of the records in blocks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Places of records: record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
+    """Places of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
 
-    The record begins four bytes before its key, with the key's length, and ends with its value at `ends[i]`.
+    The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
 
     starts: Longs

@@ -1,4 +1,4 @@
-"""Compiled loop that delimits the records of canonical key groups in a buffer; import this module late."""
+"""Compiled loop that finds the records of canonical key groups; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rescale.flink.compiled import Long, compiled
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 
 NO_STATE = -1
-"""State id between two key groups."""
+"""Value of `place[STATE_ID]` between two key groups."""
 
 FINE, BAD_ID, BAD_LENGTH, FOREIGN, BEHIND_THE_END, TOO_EARLY = range(6)
 
 STATE_ID, GROUP = range(2)
-"""Indices in `place`, the position of the walk: state of the next record, and index of its key group."""
+"""Indices in `place`, the position of the walk: the state of the next record, and the index of its key group."""
 
 
 @compiled
 def number(data: Bytes, at: Long) -> Long:
-    """Return a big-endian number of four bytes; it exceeds 0x7FFFFFFF for a negative `i32`."""
+    """Return the unsigned big-endian number in four bytes; it exceeds 0x7FFFFFFF if these are a negative `i32`."""
     high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
     return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
 
@@ -37,11 +37,11 @@ def walk_records(
     limits: Longs,
     ends: Longs,
     states: Longs,
-    of_groups: Longs,
+    group_numbers: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fill the last five arrays with the complete records in `data`, continuing from `place`, until they are full.
+    """Fill the last five arrays with the complete records in `data`, from `place` on, until the arrays are full.
 
-    `origin` is the offset of `data[0]` in the run of key groups, where group i is `groups[i]` and begins at
+    `origin` is the offset of `data[0]` in the run of key groups. Key group i of the run is `groups[i]`, and begins at
     `group_starts[i]`. Returns (number of records, bytes walked, error code, bytes that the next record needs).
     """
     state, i = place[STATE_ID], place[GROUP]
@@ -90,7 +90,7 @@ def walk_records(
         limits[count] = begin + 4 + key
         ends[count] = begin + 8 + key + value
         states[count] = state
-        of_groups[count] = group
+        group_numbers[count] = group
         count += 1
         at, needs = at + needs, 0
         place[STATE_ID], place[GROUP] = state, i

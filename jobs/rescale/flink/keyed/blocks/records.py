@@ -2,10 +2,10 @@
 
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
-Each key begins with its key group, in one byte for up to 128 key groups, and in two bytes for more
-(`CompositeKeySerializationUtils`). Bit 0x80 of the first byte means that an id follows the record: the id of the
-next state, or 0xFFFF at the end of the group. The reader checks that each group begins at its offset, and contains only
-records of this group.
+Each key begins with its key group: in one byte if there are up to 128 key groups, otherwise in two bytes
+(`CompositeKeySerializationUtils`). Bit 0x80 of the first byte means that an id follows the record: the id of the next
+state, or 0xFFFF at the end of the key group. The reader checks that each key group begins at its offset, and contains
+only records of this key group.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Most bytes and records of a batch: few enough to stay in a processor's cache from one loop to the next. Sorting uses
-a multiple, for longer runs."""
+"""Most bytes and records of a batch. A batch of this size stays in a processor's cache from one loop to the next.
 
-MOST_UNKNOWN_STATES = 64
-"""Most states of a stream whose header cannot be read because a serializer is unknown."""
-
+Readers for sorting use a multiple of both, for longer runs.
+"""
 
 _WRONG = (
     "",
-    "a state id that the header does not know",
+    "a state id that is not in the header",
     "an impossible length",
     "a record of another key group",
     "bytes behind the end of a key group",
@@ -42,10 +41,11 @@ _WRONG = (
 
 @dataclass(frozen=True)
 class Records:
-    """A batch of records in `data`, with an element for each record in each array; the next batch overwrites it.
+    """A batch of records in `data`; the other arrays (int64) have an element for each record.
 
     Record i has the composite key `data[starts[i]:limits[i]]` (without key group, with namespace and user key), then
     the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group `groups[i]`.
+    A reader reuses the arrays for its next batch.
     """
 
     data: Bytes
@@ -65,7 +65,7 @@ class Records:
 
 
 def framed_size(records: Records, max_parallelism: int) -> int:
-    """Return the bytes of the records in canonical framing, without the id at the start of each key group."""
+    """Return the size in bytes of the records in canonical framing, without the id at the start of each key group."""
     prefix = prefix_size(max_parallelism)
     lengths = int((records.ends - records.starts).sum()) + len(records) * (4 + prefix)
     return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.starts - prefix] & FLAG))
@@ -90,15 +90,16 @@ class RecordReader:
     ) -> Iterator[Records]:
         """Yield all records of a run in order.
 
-        Group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk; a start may
-        be filled in as late as the first chunk of its group. Unless `whole`, the last group may end anywhere. Raises
-        `SnapshotError` for broken framing, with the offset in the run.
+        Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk. The
+        iterator of chunks may set a start when it yields the first chunk of the key group. Unless `whole`, the last key
+        group may end anywhere. Raises `SnapshotError` for broken framing, with the offset in the run, and
+        `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
 
         place = np.array([record_walk.NO_STATE, 0], np.int64)
         origin = filled = 0
-        for chunk in _at_the_end(chunks):
+        for chunk in _then_none(chunks):
             rest = memoryview(chunk or b"")
             while rest or chunk is None:
                 taken = min(len(rest), len(self._buffer) - filled)
@@ -130,7 +131,10 @@ class RecordReader:
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:
-        """Enlarge the buffer, at most to twice its size, so that a damaged length does not allocate gigabytes."""
+        """Enlarge the buffer to `needs` bytes, but at most to twice its size.
+
+        So a damaged length does not allocate gigabytes.
+        """
         if needs <= len(self._buffer):
             return
         if len(self._buffer) >= LARGEST_RECORD:
@@ -156,6 +160,6 @@ def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
     )
 
 
-def _at_the_end(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
+def _then_none(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
     yield from chunks
     yield None

@@ -2,8 +2,8 @@
 
     change: operation:u8 stateId:i16 key namespace payload        in a priority queue: operation:u8 stateId:i16 payload
 
-A change has its size in front, so the end of the payload is known. The type of values must be known only for lists and
-maps with several values in a change. The type of a map's keys must be known.
+A change has its size in front, so the end of its payload is known. The type of a map's user keys must be known. The
+type of values must be known only for changes with several values of a list or a map.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
 class ChangeLayout:
     """Layout of the changes of a state.
 
-    `first` is a list's element, a map's key or a timer, and `second` a map's value; None if its type is unknown. If
-    `ambiguous`, neither key nor namespace have a fixed length, so a composite key contains their lengths.
+    `first` is a list's element, a map's user key or a timer, and `second` a map's value; None if its type is unknown.
+    If `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their lengths.
     """
 
     state: StateMetaInfo
@@ -65,7 +65,7 @@ class ChangeLayout:
 
     @property
     def operations(self) -> frozenset[Operation]:
-        """Operations that are known for this type of state."""
+        """Operations that Flink applies to this type of state."""
         return KNOWN_OPERATIONS[self.state.state_type]
 
 
@@ -81,21 +81,21 @@ def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeLayout:
     if state.state_type not in KNOWN_OPERATIONS:
         raise UnsupportedError(
-            "changes of this type of state are unknown",
+            "the format of changes to this type of state is unknown",
             expected=", ".join(KNOWN_OPERATIONS),
             found=f"a state of type {state.state_type}",
         )
     key, namespace = compile_key_program(key_serializer), compile_program(namespace_serializer(state))
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
-        raise UnsupportedError("the state has no serializer of values")
+        raise UnsupportedError("the state has no value serializer")
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
         return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
     kind, parts = content_of(state, value)
     first, second = (*(map(_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
-        first = compile_program(parts[0])  # it precedes each value, and has no length
+        first = compile_program(parts[0])  # a user key precedes each value, and has no length
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
 

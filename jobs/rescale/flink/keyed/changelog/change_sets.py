@@ -4,8 +4,8 @@
     In `_metadata` (`InMemoryChangelogStateHandle`):  { keyGroup:i32 size:i32 change }*
 
 A file contains the change sets of several writers, behind a byte that says whether they are compressed
-(`StateChangeFsUploader`). The offset of a set counts decompressed bytes behind that byte. A set begins with the
-descriptions of states, under the key group -1.
+(`StateChangeFsUploader`). The offset of a change set counts decompressed bytes behind that byte. A change set begins
+with the descriptions of states, under the key group -1.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ _PLAIN, _COMPRESSED = b"\0", b"\1"
 
 
 def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChange]:
-    """Yield the changes of the set at `offset` in a file, which arrives in chunks; consume no more chunks than needed.
+    """Yield the changes of the change set at `offset` in a file, and consume only the chunks that it needs.
 
-    Raises `SnapshotError` if there is no complete set, and `UnsupportedError` for a change beyond `LARGEST_RECORD`.
+    Raises `SnapshotError` if there is no complete change set at `offset`, and `UnsupportedError` for a change of more
+    than `LARGEST_RECORD` bytes.
     """
     source = iter(chunks)
     first = next(source, b"")
     flag, rest = first[:_FLAG_SIZE], first[_FLAG_SIZE:]
     if flag not in (_PLAIN, _COMPRESSED):
         raise SnapshotError(
-            "not a file of changes", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
+            "not a changelog file", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
         )
     contents = _Contents(_joined(rest, source) if flag == _PLAIN else decompressed(_joined(rest, source)))
     contents.skip(offset)
@@ -49,10 +50,10 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
             yield key_group, contents.take(contents.count("bytes of a change"))
 
 
-def read_listed(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
-    """Yield the changes of an in-memory changelog in `_metadata`, to the last byte; errors as of `read_change_set`."""
+def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
+    """Yield the changes of an in-memory changelog in `_metadata`; errors are those of `read_change_set`."""
     contents = _Contents(chunks)
-    while not contents.is_used_up():
+    while not contents.at_end():
         key_group = contents.number()
         yield key_group, contents.take(contents.count("bytes of a change"))
 
@@ -99,7 +100,7 @@ class _Contents:
             self._fill(1)
         self._at += size
 
-    def is_used_up(self) -> bool:
+    def at_end(self) -> bool:
         while self._at == len(self._data):
             chunk = next(self._chunks, None)
             if chunk is None:

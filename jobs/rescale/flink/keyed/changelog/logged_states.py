@@ -2,7 +2,7 @@
 
     8:u8  version:i32  StateMetaInfo  time to live and default value  stateId:i16  kind:u8
 
-The id is valid within the log only; the name identifies the state. Time to live and default value are ignored.
+The id is valid within this log only: the name identifies a state. The reader ignores time to live and default value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_logged_state(change: bytes) -> LoggedState:
     operation = reader.u8()
     if operation != Operation.METADATA:
         raise UnsupportedError(
-            "an entry of the changelog without key group does not describe a state",
+            "a changelog entry of key group -1 does not describe a state",
             expected=f"{Operation.METADATA.name} ({Operation.METADATA})",
             found=operation_name(operation),
             advice=MATERIALISED,
@@ -76,7 +76,7 @@ def read_logged_state(change: bytes) -> LoggedState:
 
 
 def read_change_head(change: bytes) -> tuple[int, int]:
-    """Return the code of the operation, and the id of the state; `SnapshotError` for a change without them."""
+    """Return the code of the operation, and the id of the state; `SnapshotError` if the change is too short."""
     if len(change) < CHANGE_HEAD_SIZE:
         raise SnapshotError("a change in a changelog ends too early", found=f"{len(change)} bytes")
     operation, state_id = _CHANGE_HEAD.unpack_from(change)
@@ -84,5 +84,5 @@ def read_change_head(change: bytes) -> tuple[int, int]:
 
 
 def operation_name(code: int) -> str:
-    """Return the name of an operation by its code, which may be unknown."""
+    """Return the name of an operation for a message; the code may be unknown."""
     return Operation(code).name if code in Operation._value2member_map_ else f"operation {code}"

@@ -1,7 +1,7 @@
 """Application of logged changes to the records of a materialised base.
 
-The base records come in batches, in any order, each record once. Unchanged records are passed on. Changed records come
-in batches of their own: at once if their only input is the base record with the same key, otherwise at the end.
+The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records
+leave in batches of their own: at once if their only input is the base record with the same key, otherwise at the end.
 """
 
 from __future__ import annotations
@@ -15,76 +15,76 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
-from rescale.flink.keyed.changelog.parsed_changes import ParsedChange, parsed_changes
-from rescale.flink.keyed.changelog.replay import Became, Before, ReplayedState
+from rescale.flink.keyed.changelog.parsed_changes import RawChange, parsed_changes
+from rescale.flink.keyed.changelog.replay import NewValue, OldValue, ReplayedState
 from rescale.flink.keyed.header import KeyedHeader
 
 
 class Overlay:
-    """Changes to states of `header`, in order, applied to base records.
+    """Applies changes, in order, to the base records of the states of `header`.
 
-    Raises `SnapshotError` for a damaged change and `UnsupportedError` for an unknown one; both name the state.
+    Raises `SnapshotError` for a damaged change and `UnsupportedError` for an unknown operation; both name the state.
     """
 
-    def __init__(self, changes: Sequence[ParsedChange], header: KeyedHeader, max_parallelism: int) -> None:
+    def __init__(self, changes: Sequence[RawChange], header: KeyedHeader, max_parallelism: int) -> None:
         layouts = {i: change_layout(header, header.states[i]) for i in sorted({change.state for change in changes})}
         self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
         for change in parsed_changes(changes, layouts, max_parallelism):
             self._states[change.state].apply(change)
         self._needed = {i: _needed(state) for i, state in self._states.items()}
         self._cleared_sizes = {i: {len(scope) for scope in state.cleared} for i, state in self._states.items()}
-        self._before: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
+        self._old_values: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
         self._prefix = prefix_size(max_parallelism)
 
     def over(self, records: Records) -> Iterator[Records]:
-        """Yield the unchanged records of a base batch, and the changed records that are complete already."""
+        """Yield the unchanged records of a batch of base records, and the changed records that are already complete."""
         chosen = np.isin(records.states, list(self._states))
         if not chosen.any():
             yield records
             return
         kept = np.ones(len(records), np.bool_)
-        made = _MadeRecords(self._prefix)
+        batch = _RecordBatch(self._prefix)
         data = records.data.tobytes()
         columns = (records.starts, records.limits, records.ends, records.states)
         for i, start, limit, end, state_id in zip(
             np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
         ):
             key = data[start:limit]
-            became = self._states[state_id].became.get(key)
-            if became is None:
+            new_value = self._states[state_id].new_values.get(key)
+            if new_value is None:
                 kept[i] = not self._is_cleared(state_id, key)
                 continue
             kept[i] = False
             if key in self._needed[state_id]:
-                self._before[state_id][key] = data[limit + LENGTH_SIZE : end]
-                if self._depends_on_itself_only(state_id, key, became):
-                    self._make(state_id, key, became, made)
-                    became.parts.clear()
-                    del self._before[state_id][key]
+                self._old_values[state_id][key] = data[limit + LENGTH_SIZE : end]
+                if self._depends_on_itself_only(state_id, key, new_value):
+                    self._add_record(state_id, key, new_value, batch)
+                    new_value.parts.clear()
+                    del self._old_values[state_id][key]
         if kept.any():
             yield records.only(kept)
-        yield from made.all()
+        yield from batch.all()
 
     def rest(self) -> Iterator[Records]:
-        """Yield the remaining changed records and the new records; call it after all base records."""
-        made = _MadeRecords(self._prefix)
+        """Yield the remaining changed records, and the new records; call this after the last base records."""
+        batch = _RecordBatch(self._prefix)
         for state_id, state in self._states.items():
-            for key, became in state.became.items():
-                self._make(state_id, key, became, made)
-                yield from made.full()
-        yield from made.all()
+            for key, new_value in state.new_values.items():
+                self._add_record(state_id, key, new_value, batch)
+                yield from batch.full()
+        yield from batch.all()
 
-    def _make(self, state_id: int, key: bytes, became: Became, made: _MadeRecords) -> None:
-        before = self._before[state_id]
-        parts = (before.get(part.key) if isinstance(part, Before) else part for part in became.parts)
+    def _add_record(self, state_id: int, key: bytes, new_value: NewValue, batch: _RecordBatch) -> None:
+        old_values = self._old_values[state_id]
+        parts = (old_values.get(part.key) if isinstance(part, OldValue) else part for part in new_value.parts)
         value = self._states[state_id].value([part for part in parts if part is not None])
         if value is not None:
-            made.add(state_id, became.key_group, key, value)
+            batch.add(state_id, new_value.key_group, key, value)
 
-    def _depends_on_itself_only(self, state_id: int, key: bytes, became: Became) -> bool:
-        """Whether the base record with this key is the only input of its new value, and no input of others."""
-        used = sum(isinstance(part, Before) for part in became.parts)
-        return used == 1 and self._needed[state_id][key] == 1 and Before(key) in became.parts
+    def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
+        """Whether the base record with this key is the only input of its new value, and of no other new value."""
+        used = sum(isinstance(part, OldValue) for part in new_value.parts)
+        return used == 1 and self._needed[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
         cleared = self._states[state_id].cleared
@@ -92,11 +92,13 @@ class Overlay:
 
 
 def _needed(state: ReplayedState) -> Counter[bytes]:
-    """Return how often each base record is an input of a changed record."""
-    return Counter(part.key for became in state.became.values() for part in became.parts if isinstance(part, Before))
+    """Return the number of new values that each base record is an input of, by key."""
+    return Counter(
+        part.key for new_value in state.new_values.values() for part in new_value.parts if isinstance(part, OldValue)
+    )
 
 
-class _MadeRecords:
+class _RecordBatch:
     """Collects single records into batches of the usual size."""
 
     def __init__(self, prefix: int) -> None:

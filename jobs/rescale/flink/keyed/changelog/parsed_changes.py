@@ -1,7 +1,7 @@
 """Parser of changes: splits many changes at a time into key, namespace and payload.
 
-It checks that each change is logged under the key group of its key, if the hash of keys is known. Only then may the
-changes of some key groups be replayed without the changes of others.
+If the hash of keys is known, the parser checks that each change is logged under the key group of its key. Only then may
+the changes of some key groups be replayed without the changes of others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Change(NamedTuple):
-    """A change to the state with the id `state` in the header; key and namespace of timers are in the payload."""
+    """A change to the state with the id `state` in the header; the payload of a timer has its key and namespace."""
 
     state: int
     key_group: int
@@ -34,7 +34,7 @@ class Change(NamedTuple):
     payload: bytes
 
 
-class ParsedChange(NamedTuple):
+class RawChange(NamedTuple):
     """A change as logged: `data` begins with the operation, and `state` is the id in the header."""
 
     state: int
@@ -44,7 +44,7 @@ class ParsedChange(NamedTuple):
 
 @dataclass(frozen=True)
 class _Places:
-    """Indices of all changes of a state, with the starts and ends of their keys and the ends of their namespaces."""
+    """Indices of all changes to a state, with the starts and ends of their keys, and the ends of their namespaces."""
 
     numbers: Longs
     keys: Longs
@@ -53,7 +53,7 @@ class _Places:
 
 
 def parsed_changes(
-    changes: Sequence[ParsedChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
+    changes: Sequence[RawChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
 ) -> list[Change]:
     """Return the parsed changes in order; `layouts` has a layout for each changed state, by id.
 
@@ -124,7 +124,10 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
 def _check_key_groups(
     layout: ChangeLayout, data: Bytes, places: _Places, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Raise `SnapshotError` for a change under a wrong key group; timers that are added together share a key."""
+    """Raise `SnapshotError` for a change under a wrong key group.
+
+    All timers of one change have the same key, so the first timer is checked.
+    """
     if not layout.key.hashable:
         return
     begins = places.keys

@@ -1,8 +1,8 @@
 """Replay of the changes of a state in order, as Flink does at restore.
 
-The replay does not see the base records, so the new value of a record can refer to the *old value* of a record, and
-append to it. Merging several values needs the job's own function (`InternalMergingState.mergeNamespaces`). Mostly, the
-job sets the merged value right after merging, so the merge itself has no effect.
+The replay does not see the base records, so a new value can refer to the *old value* of a base record, and append to
+it. Merging several values needs the job's own function (`InternalMergingState.mergeNamespaces`). Usually, the job sets
+the merged value right after the merge, so the merge itself has no effect.
 """
 
 from __future__ import annotations
@@ -23,42 +23,46 @@ from rescale.flink.serializers.program import Program
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 _DELIMITER = b","
-"""`ListDelimitedSerializer`."""
+"""Delimiter of `ListDelimitedSerializer`."""
 
 _NOT_NULL, _NULL = b"\0", b"\1"
-"""Flags in front of a value of a map."""
+"""Null flags in front of a value of a map."""
 
 _COUNT_SIZE = 4
 
 
-class Before(NamedTuple):
-    """Reference to the value of the base record with this key."""
+class OldValue(NamedTuple):
+    """Reference to the old value: that of the base record with this key."""
 
     key: bytes
 
 
-class Became(NamedTuple):
-    """Value of a record after all changes: the concatenation of `parts`; without parts, the record is deleted."""
+class NewValue(NamedTuple):
+    """New value of a record after all changes, made of `parts`; without parts, the record is deleted."""
 
     key_group: int
-    parts: list[bytes | Before]
+    parts: list[bytes | OldValue]
 
 
 class ReplayedState:
-    """Result of the changes of a state.
+    """Result of the changes to a state.
 
-    `became` has the new values by composite key without key group. All other base records whose keys begin with an
-    element of `cleared` are deleted.
+    `new_values` has the new values by composite key without key group. Base records without a new value are deleted if
+    their keys begin with an element of `cleared`.
     """
 
     def __init__(self, layout: ChangeLayout) -> None:
         self.layout = layout
-        self.became: dict[bytes, Became] = {}
+        self.new_values: dict[bytes, NewValue] = {}
         self.cleared: set[bytes] = set()
         self._items: dict[bytes, set[bytes]] = defaultdict(set)
 
     def apply(self, change: Change) -> None:
-        """Apply a change; `SnapshotError` for a damaged change and `UnsupportedError` name the state."""
+        """Apply a change.
+
+        Raises `SnapshotError` for a damaged change, and `UnsupportedError` if the end of a value in it is unknown; both
+        name the state.
+        """
         match self.layout.kind:
             case EntryKind.ELEMENT:
                 self._apply_to_timers(change)
@@ -68,7 +72,10 @@ class ReplayedState:
                 self._apply_to_value(change)
 
     def value(self, parts: Sequence[bytes]) -> bytes | None:
-        """Return the value made of these parts, None without parts; `UnsupportedError` if only the job can merge it."""
+        """Return the value made of these parts, None without parts.
+
+        Raises `UnsupportedError` if only the job's own function can merge the parts.
+        """
         if not parts:
             return None
         if self.layout.kind is EntryKind.LIST:
@@ -101,19 +108,19 @@ class ReplayedState:
                     self._put(change, key)
                 self._put(change, scope, *parts)
 
-    def _put(self, change: Change, key: bytes, *parts: bytes | Before) -> None:
-        self.became[key] = Became(change.key_group, list(parts))
+    def _put(self, change: Change, key: bytes, *parts: bytes | OldValue) -> None:
+        self.new_values[key] = NewValue(change.key_group, list(parts))
 
-    def _parts(self, change: Change, key: bytes) -> list[bytes | Before]:
-        """Return the list of a record's parts, to which callers append."""
-        if key not in self.became:
-            self._put(change, key, Before(key))
-        return self.became[key].parts
+    def _parts(self, change: Change, key: bytes) -> list[bytes | OldValue]:
+        """Return the parts of a record's new value; callers append to this list."""
+        if key not in self.new_values:
+            self._put(change, key, OldValue(key))
+        return self.new_values[key].parts
 
     def _merged(self, change: Change) -> Iterator[bytes]:
-        """Yield the composite keys of the merged namespaces, the target's key first.
+        """Yield the composite keys of the merged namespaces, the key of the target first.
 
-        Payload: target number:i32 source*; the target is also the change's namespace.
+        The payload is `target number:i32 source*`; the target is also the namespace of the change.
         """
         payload, namespace = change.payload, self.layout.namespace
         yield self._scope(change.key, change.namespace)
@@ -144,7 +151,7 @@ class ReplayedState:
         match change.operation:
             case Operation.CLEAR:
                 for key in self._items.pop(scope, ()):
-                    del self.became[key]
+                    del self.new_values[key]
                 self.cleared.add(scope)
             case Operation.REMOVE_ELEMENT:
                 self._put_item(change, scope, change.payload)
@@ -169,7 +176,7 @@ class ReplayedState:
             if payload[flag:end] == _NOT_NULL:
                 (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second, end, 1)
             elif payload[flag:end] != _NULL:
-                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as the flag of a null")
+                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
             yield user_key, payload[flag:end]
             at = end
         self._check_end(change, at)
@@ -220,7 +227,7 @@ class ReplayedState:
 
     def _damaged(self, change: Change, content: str) -> SnapshotError:
         return SnapshotError(
-            f"a change of the log is damaged: {change.operation.name} in key group {change.key_group}",
+            f"a change in the log is damaged: {change.operation.name} in key group {change.key_group}",
             state=self.layout.state.name,
             found=content,
         )

@@ -1,1 +1,1 @@
-"""The layout of a heap backend's own format, read and written."""
+"""Reader and writer of heap framing: key groups as the heap backend writes them (`HeapSnapshotStrategy`)."""

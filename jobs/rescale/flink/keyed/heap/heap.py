@@ -1,7 +1,7 @@
 """Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): blocks without entries, and blocks with one entry.
 
-A heap stream has a block for each key group: its number, then the id and the number of entries of each state, and the
-entries. In a compressed stream, each state is a separate snappy stream. Entries have no lengths.
+A heap stream has a block for each key group: the number of the key group, then, for each state, its id, its number of
+entries, and the entries. Entries have no lengths. In a compressed stream, each state is a separate snappy stream.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _EMPTY_STATE = struct.Struct(">hi")
 
 
 def is_empty_group(length: int, header: KeyedHeader) -> bool:
-    """Whether a block of `length` bytes has no entries, because it is as short as the counts of all states."""
-    each = len(plain_stream(bytes(_EMPTY_STATE.size))) if header.compressed else _EMPTY_STATE.size
-    return length == _KEY_GROUP.size + each * len(header.states)
+    """Whether a block of `length` bytes has no entries: it has room only for the id and the count of each state."""
+    state_size = len(plain_stream(bytes(_EMPTY_STATE.size))) if header.compressed else _EMPTY_STATE.size
+    return length == _KEY_GROUP.size + state_size * len(header.states)
 
 
 def empty_group(key_group: int, header: KeyedHeader) -> bytes:
@@ -36,10 +36,10 @@ def empty_group(key_group: int, header: KeyedHeader) -> bytes:
 
 
 def only_key(block: bytes, header: KeyedHeader) -> bytes:
-    """Return the key of the only entry in the first state with entries, from the beginning of a key group's block.
+    """Return the serialized key of the only entry in the first state with entries; `block` begins a key group.
 
-    Raises `UnsupportedError` if there are several entries, or if the key cannot be delimited, and `SnapshotError` if
-    the block ends too early.
+    Raises `UnsupportedError` if this state has several entries, or if the end of the key is unknown, and
+    `SnapshotError` if the block ends too early.
     """
     reader = ByteReader(block)
     reader.raw(_KEY_GROUP.size)
@@ -49,7 +49,7 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
             continue
         if state_id >= len(header.states):
             raise SnapshotError(
-                "a state id that the header does not know", expected=f"less than {len(header.states)}", found=state_id
+                "a state id that is not in the header", expected=f"less than {len(header.states)}", found=state_id
             )
         namespace = header.states[state_id].serializer(SerializerKey.NAMESPACE)
         if count > 1 or namespace is None:

@@ -1,8 +1,8 @@
-"""Layout of the entries of a heap state, with the types that delimit them (`StateTable`, `HeapMapState`).
+"""Layout of the entries of a heap state (`StateTable`, `HeapMapState`), with the types that tell where an entry ends.
 
     entry: namespace key value        in a priority queue: the element alone
 
-Entries have no lengths, so only the types of all serializers tell where an entry ends.
+Entries have no lengths, so the end of an entry is known only if the types of all its parts are known.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class EntryKind(IntEnum):
 class EntryLayout:
     """Layout of the entries of a state.
 
-    `first` is the value, a list's element, a map's key, or a queue's element; `second` is a map's value. If
-    `ambiguous`, neither key nor namespace have a fixed length, so a composite key contains their lengths.
+    `first` is the value, a list's element, a map's user key, or a queue's element; `second` is a map's value. If
+    `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their lengths.
     """
 
     kind: EntryKind
@@ -53,7 +53,7 @@ class EntryLayout:
 
     @property
     def whole(self) -> EntryLayout:
-        """Layout that treats a list or a map as a single value, as its serializer does."""
+        """Layout in which a list or a map is a single value, as its serializer writes it."""
         if self.kind is EntryKind.LIST:
             return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
         if self.kind is EntryKind.MAP:
@@ -64,14 +64,17 @@ class EntryLayout:
 
 @lru_cache(maxsize=64)
 def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
-    """Return the layouts by state id; `UnsupportedError` names a state whose entries cannot be delimited."""
+    """Return the layouts by state id.
+
+    Raises `UnsupportedError`, which names the state, if the end of its entries is unknown.
+    """
     return tuple(_located(header.key_serializer, state) for state in header.states)
 
 
-def tells_entries(header: KeyedHeader | None) -> bool:
-    """Whether the entries of all states can be delimited, whatever values they have.
+def can_delimit_entries(header: KeyedHeader | None) -> bool:
+    """Whether the end of every entry of all states is known.
 
-    An object of a subclass of its POJO cannot be delimited; the serializer lists subclasses if there are any.
+    The end of an object of a POJO's subclass is unknown. A POJO serializer lists the subclasses that may occur.
     """
     if header is None:
         return False
@@ -107,19 +110,19 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
-        raise UnsupportedError("the state has no serializer of values")
+        raise UnsupportedError("the state has no value serializer")
     kind, parts = content_of(state, value)
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
-        raise UnsupportedError("the elements of its lists have no bytes, so the data does not limit their number")
+        raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
 
 
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
-    """Return the kind of a state's entries, and the serializers of the content, given the serializer of its values.
+    """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
-    Those are the serializers of elements for a list, of keys and values for a map, and `value` itself otherwise.
-    Raises `UnsupportedError` for a list or a map with another serializer than Flink's.
+    The content of a list has an element serializer, and that of a map a key and a value serializer; any other content
+    has `value` itself. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)

@@ -11,18 +11,18 @@ from rescale.flink.keyed.blocks.record_walk import number
 from rescale.flink.keys import machine
 
 VALUE, LIST, MAP, ELEMENT = range(4)
-"""Content of an entry: a value, a list, a map, or just an element of a priority queue."""
+"""Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
 ENTRIES, ITEMS, HELD = range(3)
-"""Indices in `place`, the position of the walk: remaining entries, remaining items of a map, bytes of the map's key."""
+"""Indices in `place`, the progress of the walk: remaining entries, remaining items of a map, size of `held`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
-"""Result codes, beside the error codes of the machine."""
+"""Result codes, in addition to the error codes of the machine."""
 
 _LONGEST_LENGTH = 4
-"""Bytes behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
+"""Most bytes of a length behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
-"""`ListDelimitedSerializer`."""
+"""Delimiter of `ListDelimitedSerializer`."""
 
 
 @compiled
@@ -31,7 +31,7 @@ def walked(
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
-    Values of fixed size, as most namespaces and numbers, need no machine.
+    Values of fixed size, such as most namespaces and numbers, are measured without the machine.
     """
     if code[0, 0] == machine.FIXED and code[1, 0] == machine.STOP and code[0, 2] != machine.BOOLEAN:
         end = at + code[0, 1]
@@ -94,12 +94,12 @@ def copy_entries(
 
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix`
-    zero bytes. A list has a delimiter between its elements, and each item of a map is a record. If neither key nor
-    namespace have a fixed length (`ambiguous`), their lengths follow them.
+    zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map becomes a record.
+    If neither the key nor the namespace has a fixed length (`ambiguous`), each has its length behind it.
 
     The loop stops if the last three arrays, `out`, or `held` are full, or if an entry or item is not complete in
-    `data`. `held` keeps the key of a map for its items. Returns (number of records, start of the next entry or item,
-    end of the records in `out`, result code).
+    `data`. `held` keeps the key and the namespace of a map for its items. Returns (number of records, start of the next
+    entry or item, end of the records in `out`, result code).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, wrong = 0, np.int64(FINE)

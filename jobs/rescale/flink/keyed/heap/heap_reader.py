@@ -2,8 +2,8 @@
 
     keyGroup:i32  { stateId:i16 count:i32 entry* }*
 
-Each state is listed once, in any order. In a compressed stream, each state is a separate snappy stream behind the
-number of the key group. A list becomes one record, and a map one record for each item; empty ones have no records.
+Each state occurs once, in any order. In a compressed stream, each state is a separate snappy stream behind the number
+of the key group. A list becomes one record, and each item of a map a record. Empty lists and maps become no records.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from rescale.flink.serializers.type_tree import takes_bytes
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 NUMBER_SIZE = 4
-"""Bytes of a key group's number, which precedes the group and is never compressed."""
+"""Size in bytes of a key group's number, which begins the block and is never compressed."""
 
 _WHAT = "the heap"
-_MOST_ENDS_EARLY = (2, 3)
-"""Error codes (`WRONG`) of a value that may be incomplete."""
+_INCOMPLETE = (2, 3)
+"""Error codes (indices of `WRONG`) of a value that may only be incomplete."""
 
 
 class HeapReader:
-    """Reads the key groups of streams with this `header`; records have its state ids.
+    """Reads the key groups of streams with this `header`; state ids in records are those of the header.
 
     A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`. With `whole_entries`, each list or map is a
-    single record with the value as in the entry, even if empty. Raises `UnsupportedError`, which names the state, if
-    its entries cannot be delimited.
+    single record with the value as in the entry, even if it is empty. Raises `UnsupportedError`, which names the state,
+    if the end of its entries is unknown.
     """
 
     def __init__(
         self, header: KeyedHeader, max_parallelism: int, *, times: int = 1, whole_entries: bool = False
     ) -> None:
         layouts = entry_layouts(header)
-        self._states = [_lowered(layout.whole if whole_entries else layout) for layout in layouts]
+        self._states = [_loop_arguments(layout.whole if whole_entries else layout) for layout in layouts]
         self._names = [state.name for state in header.states]
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)
@@ -59,10 +59,11 @@ class HeapReader:
     def read(
         self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, whole: bool = True
     ) -> Iterator[Records]:
-        """Yield all entries of (key group, its bytes in chunks), in order; each batch overwrites the last.
+        """Yield all entries of the key groups, in order; each batch overwrites the previous one.
 
-        Unless `whole`, key groups may end anywhere. Raises `SnapshotError` for a damaged key group, with the offset in
-        it (0 if it is compressed).
+        `key_groups` has (key group, chunks of its bytes). Unless `whole`, key groups may end anywhere. Raises
+        `SnapshotError` for a damaged key group, with the offset in the key group (0 if it is compressed), and
+        `UnsupportedError` for an entry that is too large or has no known end.
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
@@ -75,10 +76,13 @@ class HeapReader:
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_WHAT, key_group, chunks)
-        stored = block.number()
+        stored = block.count()
         if stored != key_group:
             raise SnapshotError(
-                f"key group {key_group} of the heap has another number", offset=0, expected=key_group, found=stored
+                f"the block of key group {key_group} of the heap begins with another number",
+                offset=0,
+                expected=key_group,
+                found=stored,
             )
         if not self._compressed:
             yield from self._listed(block)
@@ -92,13 +96,13 @@ class HeapReader:
     def _listed(self, block: GroupBytes) -> Iterator[Records]:
         due = set(range(len(self._states)))
         while due:
-            state_id = block.short()
+            state_id = block.u16()
             if state_id not in due:
-                raise block.error(f"lists the state {state_id}, which is unknown or already listed")
+                raise block.error(f"contains the state id {state_id}, which is unknown or occurs twice")
             due.remove(state_id)
-            count = block.number()
+            count = block.count()
             if count > 1 and not self._states[state_id].takes_bytes:
-                raise block.error(f"lists {count} entries of the state {state_id}, which can have only one")
+                raise block.error(f"counts {count} entries of the state with id {state_id}, which can have only one")
             if count:
                 yield from self._entries(block, state_id, count)
         block.finish()
@@ -110,7 +114,7 @@ class HeapReader:
         loop, place = self._states[state_id], np.array([count, 0, 0], np.int64)
         while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
-            with np.errstate(over="ignore"):  # matters where the loop is not compiled
+            with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
                 made, block.at, self._filled, wrong = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
@@ -137,7 +141,7 @@ class HeapReader:
             elif wrong == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
                 self._check_size(block, state_id)
-            elif wrong and not (wrong in _MOST_ENDS_EARLY and block.fill()):
+            elif wrong and not (wrong in _INCOMPLETE and block.fill()):
                 raise self._error(block, state_id, wrong)
 
     def _batch(self) -> Iterator[Records]:
@@ -165,13 +169,13 @@ class HeapReader:
                 advice=CANONICAL,
             )
         what = f"has an entry that cannot be read: {WRONG[wrong]}"
-        early = wrong in _MOST_ENDS_EARLY
+        early = wrong in _INCOMPLETE
         error = block.ends_too_early(what) if early else block.error(what)
         return error.located(state=self._names[state_id])
 
 
-class _Lowered(NamedTuple):
-    """Arguments of the loop for a state, and whether each of its entries has at least one byte."""
+class _LoopArguments(NamedTuple):
+    """Arguments of `copy_entries` for a state, and whether each of its entries has at least one byte."""
 
     kind: int
     codes: tuple[Longs, Longs, Longs, Longs]
@@ -180,12 +184,12 @@ class _Lowered(NamedTuple):
     takes_bytes: bool
 
 
-def _lowered(layout: EntryLayout) -> _Lowered:
+def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
     from rescale.flink.keys.lowering import lower
 
     counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
-    return _Lowered(
+    return _LoopArguments(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),

@@ -25,9 +25,9 @@ def _size_of_length(length: Long) -> Long:
 def put_entries(
     data: Bytes, begin: Long, end: Long, prefix: int, element: int, key: Longs, depth: int, ambiguous: int, out: Bytes
 ) -> Long:
-    """Convert the records of a block, each of which is a whole entry, to entries in `out`; return their end.
+    """Convert the records of a block to entries in `out`; return the end of the entries, or -1 if a key is malformed.
 
-    The mirror of `heap_loop.copy_entries`. Returns -1 if a key cannot be read.
+    The mirror of `heap_loop.copy_entries`, if that made a single record of each entry (`EntryLayout.whole`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)

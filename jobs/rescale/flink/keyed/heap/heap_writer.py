@@ -36,10 +36,10 @@ class HeapWriter:
         return empty_group(key_group, self._header)
 
     def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
-        """Yield a key group in pieces; each piece overwrites the last.
+        """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `records` returns the blocks of a state, by its id. It is called twice, because their number precedes the
-        entries. Raises `IntegrityError` if a key cannot be read.
+        `records(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
+        entries precedes them. Raises `IntegrityError`, which names the state, for a malformed key.
         """
         yield key_group.to_bytes(4, "big")
         for state_id in range(len(self._layouts)):
@@ -62,14 +62,14 @@ class HeapWriter:
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
         layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
-        seen = data.view()
-        seen.flags.writeable = False  # numba compiles a second version for writeable arrays
+        read_only = data.view()
+        read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
         is_element = int(layout.kind is EntryKind.ELEMENT)
-        with np.errstate(over="ignore"):  # matters where the loop is not compiled
+        with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
             size = put_entries(
-                seen, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
+                read_only, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
             )
         if size < 0:
             state = self._header.states[state_id].name
-            raise IntegrityError("the key of a record to write cannot be read", state=state)
+            raise IntegrityError("the key of a record cannot be read, so the record cannot be written", state=state)
         return self._out[:size].data

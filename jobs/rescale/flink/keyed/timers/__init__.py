@@ -1,1 +1,1 @@
-"""Timers that are kept on the heap: raw keyed state."""
+"""Timers that a RocksDB job keeps on the heap: checkpoints hold them as raw keyed state."""

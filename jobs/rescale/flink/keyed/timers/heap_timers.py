@@ -1,12 +1,12 @@
-"""Timers in raw keyed state: the form of timers on the heap (`HeapPriorityQueueSet`) in checkpoints of RocksDB.
+"""Timers in raw keyed state: the format of timers on the heap (`HeapPriorityQueueSet`) in checkpoints of RocksDB.
 
     Key group (`InternalTimerServiceSerializationProxy`, `InternalTimersSnapshotReaderWriters`):
     F1CD859F  version:i32 = 2  number of services:i32
     { name:utf keySerializer namespaceSerializer  events:i32 { timer }*  processing:i32 { timer }* }*
     timer: key namespace time:i64
 
-In canonical state, a service is two states, `_timer_state/processing_NAME` and `_timer_state/event_NAME`. There, a
-timer is the key of a record, with the time in front and its sign flipped (`TimerSerializer`). The value is empty.
+In canonical state, a timer service has two states, `_timer_state/processing_NAME` and `_timer_state/event_NAME`. There,
+a timer is the key of a record, with the time in front and its sign bit flipped (`TimerSerializer`). The value is empty.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BLOCK_HEAD = bytes.fromhex("f1cd859f00000002")
 """Magic of `PostVersionedIOReadableWritable`, and the only version that Flink writes since 1.8."""
 
 EMPTY_BLOCK_SIZE = len(BLOCK_HEAD) + 4
-"""Bytes of a key group of an operator without services; other key groups are larger."""
+"""Size in bytes of the block of a key group without timer services; other blocks are larger."""
 
 TIME_SIZE = 8
 
 _PROCESSING, _EVENT = "_timer_state/processing_", "_timer_state/event_"
 _OUTER_VERSION = 2
-"""`TimerSerializerSnapshot`."""
+"""Version of `TimerSerializerSnapshot`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TimerService:
 
     @cached_property
     def program(self) -> Program:
-        """Program that measures a timer in a block."""
+        """Program that finds the end of a timer in a block."""
         fields = (compile_key_program(self.key).tree, compile_program(self.namespace).tree, Fixed(TIME_SIZE))
         return Program("timer", Sequence(fields))
 
@@ -65,12 +65,12 @@ class TimerService:
 
     @property
     def states(self) -> tuple[StateMetaInfo, StateMetaInfo]:
-        """Canonical states of the timers in processing time and in event time."""
+        """Canonical states of the service: timers in processing time, and timers in event time."""
         return _state(_PROCESSING + self.name, self), _state(_EVENT + self.name, self)
 
 
 def read_services(block: bytes) -> tuple[TimerService, ...] | None:
-    """Return the services in the block of a key group; None if it is not a block of timers that can be read."""
+    """Return the timer services in the block of a key group; None if it is no block of timers, or is unreadable."""
     if not block.startswith(BLOCK_HEAD):
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))
@@ -82,7 +82,7 @@ def read_services(block: bytes) -> tuple[TimerService, ...] | None:
 
 
 def timer_header(services: Iterable[TimerService], *, compressed: bool = False) -> KeyedHeader:
-    """Return the header of canonical state with the timers of these services; there must be at least one."""
+    """Return the header of canonical state with the timers of these services; at least one service is needed."""
     listed = tuple(services)
     return KeyedHeader(compressed, listed[0].key, tuple(state for service in listed for state in service.states))
 
@@ -104,7 +104,7 @@ def _read_service(reader: ByteReader) -> TimerService:
 
 
 def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
-    import numpy as np  # a plan seldom needs it
+    import numpy as np  # planning seldom needs NumPy
 
     from rescale.flink.keys.java_hash import walk_row
 

@@ -17,11 +17,11 @@ _SIGN = 0x80
 def copy_timers(
     data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, limits: Longs
 ) -> tuple[int, Long]:
-    """Convert timers to records in `out`, from `at` on, as far as there is room.
+    """Convert timers to records in `out`, from `at` on, until `out` is full.
 
-    The timers lie end to end from `begin` on, and end at `ends`. `key namespace time` becomes
-    `prefix time key namespace valueLength`, with `prefix` zero bytes, a flipped sign of the time and no value. Returns
-    (number of timers, end of their records in `out`).
+    The timers lie end to end from `begin` on, and end at `ends`. A timer `key namespace time` becomes the record
+    `prefix time key namespace valueLength`, with `prefix` zero bytes, a flipped sign bit of the time, and no value.
+    Returns (number of converted timers, end of their records in `out`).
     """
     for i in range(len(ends)):
         size = ends[i] - begin
@@ -43,7 +43,7 @@ def copy_timers(
 
 @compiled
 def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -> Long:
-    """Convert the records of a block to timers in `out`, and return their end there; the mirror of `copy_timers`.
+    """Convert the records of a block to timers in `out`; return the end of the timers. The mirror of `copy_timers`.
 
     A record is `keyLength prefix time key namespace valueLength`.
     """

@@ -17,7 +17,7 @@ from rescale.flink.keys.java_hash import walk_row
 from rescale.text.errors import UnsupportedError
 
 _BESIDE_TIMER = 8
-"""Most bytes that a record has beside its timer: the key group and the length of the value."""
+"""Most bytes of a record besides its timer: the key group and the length of the value."""
 
 
 class TimerReader:
@@ -35,17 +35,17 @@ class TimerReader:
         self._count = self._filled = 0
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
-        """Yield all timers of (key group, its bytes in chunks), in order; each batch overwrites the last.
+        """Yield all timers of the key groups, in order; each batch overwrites the previous one.
 
-        Raises `SnapshotError`, with the offset in the key group, for anything else than timers, and `UnsupportedError`
-        for a service that is not in the header.
+        `key_groups` has (key group, chunks of its bytes). Raises `SnapshotError`, with the offset in the key group, for
+        bytes that are not timers, and `UnsupportedError` for a timer service that is not in the header.
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
             block = GroupBytes("raw keyed timers", key_group, chunks)
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
                 raise block.error("does not begin like a block of timers")
-            for _ in range(block.number()):
+            for _ in range(block.count()):
                 in_processing_time, service = self._service(block)
                 yield from self._timers(block, service, in_processing_time + 1)
                 yield from self._timers(block, service, in_processing_time)
@@ -53,30 +53,30 @@ class TimerReader:
         yield from self._batch()
 
     def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
-        """Consume a service; return the id of its first state, and the service."""
-        name = block.take(block.short())
+        """Consume the head of a service; return the id of its first state, and the service."""
+        name = block.take(block.u16())
         try:
             first, service = self._services[decode_modified_utf8(name)]
         except UnicodeError:
             raise block.error("has a service with an invalid name") from None
         except KeyError as unknown:
-            # Happens only if an earlier rescale put subtasks with different services into one stream.
+            # Only an earlier rescale writes key groups with different timer services into one stream.
             raise UnsupportedError(
-                f"key group {block.key_group} has timers of a service that other key groups of its stream do not list",
+                f"key group {block.key_group} has a timer service that other key groups of its stream do not have",
                 offset=block.offset,
                 found=str(unknown),
                 advice=f"rescale the snapshot from which this one was made, or {CANONICAL}",
             ) from None
         expected = service.serializers
         if block.take(len(expected)) != expected:
-            raise block.error(f"has other serializers than other key groups for the timers of {service.name}")
+            raise block.error(f"has timers of {service.name} with other serializers than other key groups")
         return first, service
 
     def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
         starts, limits, ends, states, groups = self._columns
-        program, left = service.program, block.number()
+        program, left = service.program, block.count()
         while left:
             if self._count == self._at_once:
                 yield from self._batch()

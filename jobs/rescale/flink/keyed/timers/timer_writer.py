@@ -13,13 +13,13 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
 
 Run = tuple[Bytes, int, int]
-"""Buffer, begin and end of a block in it: records that lie end to end, without marks (`block_loop`)."""
+"""A block of records (`block_loop`): a buffer, and the begin and the end of the block in it."""
 
 
 class TimerWriter:
     """Writes the key groups that `TimerReader` reads; state ids are those of `header`.
 
-    A key group without timers lists the services too, because Flink writes all services of a subtask.
+    A key group without timers lists the timer services, too, because Flink writes all services of a subtask.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
@@ -31,10 +31,10 @@ class TimerWriter:
         self.empty = b"".join(self.write(lambda _: ()))
 
     def write(self, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
-        """Yield a key group in pieces; each piece overwrites the last.
+        """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `records` returns the blocks of a state, by its id. It is called twice, because their number precedes the
-        timers.
+        `records(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
+        timers precedes them.
         """
         from rescale.flink.keyed.blocks.block_loop import count_records
 

@@ -1,1 +1,1 @@
-"""State with a time to live: times of last access, and values that are left out because of them."""
+"""State with a time to live (TTL): times of last access, and the removal of old values."""

@@ -1,4 +1,8 @@
-"""Compiled loops over the times of last access in batches of records; import this module late (see `compiled`)."""
+"""Compiled loops that find old values by their times of last access; import this module late (see `compiled`).
+
+A value is old if it was last accessed at or before a given time (ms since 1970). The loops clear the flags in `keep`
+of records to remove.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,10 @@ def _time(data: Bytes, at: Long) -> Long:
 def unmark_old(
     data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, untils: Longs, keep: Flags
 ) -> Long:
-    """Unmark values, and values of maps, that were last accessed at or before the time in `untils` for their state.
+    """Clear the flags of old values, and of old values in maps; a value is old up to the time `untils[state id]`.
 
-    `kinds` has the `EntryKind` of each state, and another number for a state whose records are not looked at. Returns
-    the index of a value that is too short to have a time; -1 if there is none.
+    `kinds` has the `EntryKind` of each state, and another number for a state whose records all stay. Returns the index
+    of a value that is too short to have a time; -1 if there is none.
     """
     for i in range(len(states)):
         kind = kinds[states[i]]
@@ -54,7 +58,7 @@ def _element_end(
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
 
-    `code` walks an element behind its time; the last three arrays are scratch space.
+    The machine program `code` reads an element behind its time; the last three arrays are scratch space.
     """
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)
@@ -68,10 +72,10 @@ def _element_end(
 def shorten_lists(
     data: Bytes, limits: Longs, ends: Longs, chosen: Longs, code: Longs, depth: int, until: Long, keep: Flags
 ) -> tuple[Long, Long]:
-    """Remove the old elements of the lists with the indices `chosen`, in place, and unmark lists without any other.
+    """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
-    `code` walks an element behind its time. Sets the lengths of the lists in `data`, and their `ends`. Returns (index
-    of a list that cannot be read, error code), and the code `FINE` if there is none.
+    An element is old up to the time `until`; `code` is as for `_element_end`. The loop sets the lengths of the lists in
+    `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all can.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
@@ -109,10 +113,11 @@ def find_elements(
     begins: Longs,
     behinds: Longs,
 ) -> tuple[Long, Long, Long]:
-    """Find the elements of the lists with the indices `chosen`; fill the last three arrays, which are long enough.
+    """Find the elements of the lists with the indices `chosen`.
 
-    They get the index of an element's list, where it begins, with its time, and where it ends. Returns (number of
-    elements, index of a list that cannot be read, error code), and the code `FINE` if there is none.
+    For each element, `owners` gets the index of its list, `begins` the start of its time, and `behinds` its end.
+    Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read, error
+    code); the code is `FINE` if all lists can be read.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)

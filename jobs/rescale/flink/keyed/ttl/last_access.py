@@ -1,9 +1,9 @@
 """Times of last access in keyed state with a time to live (TTL), and the rules by which old values are left out.
 
 A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
-element of a list has a time of its own, and each value of a map, behind its flag for null; a null has no time. For
-Flink, a value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is some moment minus the
-TTL, exactly the values with `lastAccess <= until` have expired at that moment.
+element of a list has its own time. So has each value of a map, behind its null flag; a null has no time. For Flink, a
+value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is `now` minus the TTL, exactly the
+values with `lastAccess <= until` have expired.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInf
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 Cutoffs = tuple[tuple[str, int], ...]
-"""(name of a state, time of last access in ms since 1970): older values, and those of that very time, are left out."""
+"""Pairs (name of a state, time in ms since 1970): values last accessed at or before this time are left out."""
 
 TIME_SIZE = 8
-"""Bytes of a time of last access."""
+"""Size in bytes of a time of last access."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(instant: datetime) -> int:
-    """Return the last whole millisecond since 1970 at an instant, as Java's clock counts them."""
+    """Return an instant in whole milliseconds since 1970, rounded down as by `System.currentTimeMillis`."""
     return (instant - _EPOCH) // timedelta(milliseconds=1)
 
 
 def instant_of(time: int) -> str:
-    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`; a number if no calendar has it."""
+    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`; in ms if it is outside the calendar."""
     try:
         instant = _EPOCH + timedelta(milliseconds=time)
     except OverflowError:
@@ -48,7 +48,7 @@ def instant_of(time: int) -> str:
 class AgeRule(NamedTuple):
     """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
 
-    `element` is the type of a list's elements behind their time; None for other kinds, whose values have one time each.
+    For a list, `element` is the type of an element behind its time; for other kinds it is None.
     """
 
     state_id: int
@@ -61,7 +61,7 @@ class AgeRule(NamedTuple):
 def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
     """Return the kind of the state's values, and the serializer behind the time; None if the state has no TTL.
 
-    Raises `UnsupportedError` for a list or a map with another serializer than Flink's.
+    Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     value = state.serializer(SerializerKey.VALUE)
     if state.kind is not StateKind.KEY_VALUE or value is None:
@@ -78,7 +78,8 @@ def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] 
 def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
     """Return the rules for the states of a header that have a cutoff.
 
-    Raises `UnsupportedError`, which names the state, if the elements of a list cannot be delimited.
+    Raises `UnsupportedError` if the end of a list's elements is unknown, and `SnapshotError` for a state without TTL;
+    both name the state.
     """
     times = dict(cutoffs)
     rules = []
@@ -101,10 +102,7 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
 
 
 def unreadable_time(name: str, wrong: int | None = None) -> SnapshotError | UnsupportedError:
-    """Return the error for a value of the state `name` in which no time is found.
-
-    `wrong` is an error code of `age_loop`, for lists.
-    """
+    """Return the error for a value of the state `name` that has no readable time; `wrong` is a list's error code."""
     if wrong == SUBCLASS:
         return UnsupportedError(f"an element of a list cannot be delimited: it contains {WRONG[wrong]}", state=name)
     return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)

@@ -1,7 +1,7 @@
-"""Records without old values, and the number of old ones: the slow twin of `YoungRecords`.
+"""Removal of old values from records, which also counts them: the slow twin of `YoungRecords`.
 
-A comparison reads its source through it, so that a move and its proof share only the search for the end of an element.
-A value is left out only after its own time of last access was read, and it is counted.
+Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. Both share only the loop
+that finds the end of a list's element.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from rescale.flink.keyed.ttl.last_access import TIME_SIZE, AgeRule, unreadable_t
 
 
 class LeftOut(NamedTuple):
-    """Numbers of whole rows and of list elements that were left out of a state; elements of whole rows count, too."""
+    """Numbers of whole rows and of list elements that were left out of a state; elements of left-out rows count, too.
+
+    A row is a record: a value, a list, or an item of a map.
+    """
 
     rows: int = 0
     elements: int = 0
@@ -31,9 +34,10 @@ class LeftOut(NamedTuple):
 
 
 class OldRecords:
-    """Removes old values from the batches of a source with this max parallelism, by rules for some of its states.
+    """Removes old values from batches of records, by rules for some states.
 
-    `left_out` counts them by state, and `bytes` are the bytes that the framed records have lost.
+    `left_out` counts the old values by state. `bytes` is the number of bytes by which the records in canonical framing
+    are smaller at this max parallelism.
     """
 
     def __init__(self, rules: Sequence[AgeRule], max_parallelism: int) -> None:
@@ -61,7 +65,7 @@ class OldRecords:
         return young
 
     def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> tuple[Records, int]:
-        """Return the records with shorter lists, and the number of old elements; unmark lists that have no others."""
+        """Return the records with shorter lists, and the number of old elements; clear `keep` of lists left empty."""
         owners, begins, behinds = _elements(records, rule, chosen)
         young = _times(records.data, begins) > rule.until
         old = len(young) - int(np.count_nonzero(young))
@@ -86,7 +90,7 @@ class OldRecords:
         heads = records.limits[changed] + LENGTH_SIZE - parts[: len(changed)]
         sizes = np.concatenate([heads, behinds - begins + np.where(is_last, 0, 1)])
         of_list = np.concatenate([changed, owners])
-        order = np.lexsort((parts, of_list))  # the key and the length of a list, and then its elements
+        order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
         places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
         view = records.data.data
         pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
@@ -107,7 +111,7 @@ class OldRecords:
 
 
 def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
-    """Return the list, the begin and the end of each run of staying elements that lie end to end."""
+    """Return (list, begin, end) of each run of staying elements that lie end to end, as three arrays."""
     follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
     goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
     first, last = staying & ~follows, staying & ~goes_on
@@ -115,7 +119,7 @@ def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple
 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
-    """Return whether the values with the indices `chosen` stay."""
+    """Return for each value with an index in `chosen` whether it is young or has no time."""
     places, ends = records.limits[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
     timed = np.arange(len(chosen))
@@ -137,7 +141,7 @@ def _times(data: Bytes, places: Longs) -> Longs:
 
 
 def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Longs, Longs]:
-    """Return the list, the begin and the end of each element of the chosen lists, in their order."""
+    """Return (list, begin, end) of each element of the chosen lists, in order, as three arrays."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
@@ -146,7 +150,7 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     code, depth = lower(rule.element)
     room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
     owners, begins, behinds = (np.empty(room, np.int64) for _ in range(3))
-    with np.errstate(over="ignore"):  # matters where the loop is not compiled
+    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         count, _, wrong = age_loop.find_elements(
             records.data, records.limits, records.ends, chosen, code, depth, owners, begins, behinds
         )

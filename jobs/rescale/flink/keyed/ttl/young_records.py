@@ -1,4 +1,4 @@
-"""Records without old values: the fast path of a move. Its slow twin is `OldRecords`, by which a result is compared."""
+"""Removal of old values from records, while a run moves them; validation uses the slow twin, `OldRecords`."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.heap.heap_entries import EntryKind
 from rescale.flink.keyed.ttl.last_access import AgeRule, unreadable_time
 
-_NOT_LOOKED_AT = -1
+_NO_RULE = -1
 
 
 class YoungRecords:
-    """Removes values and elements from batches by rules for some of a header's `number_of_states` states."""
+    """Removes old values from batches of records, by rules for some of a header's `number_of_states` states."""
 
     def __init__(self, rules: Sequence[AgeRule], number_of_states: int) -> None:
         self._names = {rule.state_id: rule.name for rule in rules}
         self._lists = [rule for rule in rules if rule.kind is EntryKind.LIST]
-        self._kinds = np.full(number_of_states, _NOT_LOOKED_AT, np.int64)
+        self._kinds = np.full(number_of_states, _NO_RULE, np.int64)
         self._untils = np.zeros(number_of_states, np.int64)
         for rule in rules:
             self._kinds[rule.state_id], self._untils[rule.state_id] = rule.kind, rule.until
 
     def of(self, records: Records) -> Records:
-        """Return the records that stay, lists without their old elements; the batch itself is not changed.
+        """Return the records that stay, with lists without their old elements; `records` does not change.
 
-        Raises `SnapshotError` for a value without a time, and `UnsupportedError` for a list that cannot be delimited.
+        Raises `SnapshotError` for a value without a time, and `UnsupportedError` for an element without a known end.
         """
         from rescale.flink.keyed.ttl import age_loop
 
         keep = np.ones(len(records), np.bool_)
-        wrong_one = age_loop.unmark_old(
+        wrong_index = age_loop.unmark_old(
             records.data, records.limits, records.ends, records.states, self._kinds, self._untils, keep
         )
-        if wrong_one >= 0:
-            raise unreadable_time(self._names[int(records.states[wrong_one])])
+        if wrong_index >= 0:
+            raise unreadable_time(self._names[int(records.states[wrong_index])])
         shortened = records
         for rule in self._lists:
             chosen = np.flatnonzero(records.states == rule.state_id)
@@ -50,14 +50,14 @@ class YoungRecords:
 
 
 def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> None:
-    """Remove the old elements of the `chosen` lists from the data of the records; unmark lists without any other."""
+    """Remove the old elements of the `chosen` lists from the data of `records`; clear `keep` of lists left empty."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    with np.errstate(over="ignore"):  # matters where the loop is not compiled
+    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         _, wrong = age_loop.shorten_lists(
             records.data, records.limits, records.ends, chosen, code, depth, rule.until, keep
         )

@@ -1,1 +1,1 @@
-"""Rows of Flink's own serializers, by Flink's modules."""
+"""Rows of Flink's own serializers, in modules like those of Flink."""

@@ -1,7 +1,8 @@
 """Rows of `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
 
-Matches share a buffer (`SharedBuffer`), which has each event once, with a count of references (`Lockable`). Its nodes
-lead from an event to the previous one, by edges with the version of the match that they belong to (`DeweyNumber`).
+Matches share a buffer (`SharedBuffer`), which has each event once, with a count of references (`Lockable`). The nodes
+of the buffer lead from an event to the previous event. Their edges have the version of the match that they belong to
+(`DeweyNumber`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ROWS = (
         made_of(1, lambda element: Sequence((_NUMBER, element))),
         versions=OLD_COMPOSITE,
     ),
-    # Edges, each lockable.
+    # The edges of a node, each with its number of references.
     composite_row(
         _BUFFER + "SharedBufferNodeSerializerSnapshotV2",
         "SharedBufferNode",

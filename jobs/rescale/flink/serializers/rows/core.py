@@ -1,4 +1,4 @@
-"""Rows of `flink-core`: basic types, arrays, collections, tuples, rows, POJOs and what Kryo writes."""
+"""Rows of `flink-core`: basic types, arrays, collections, tuples, `Row`, POJOs and Kryo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ _JAVA = "org.apache.flink.api.java.typeutils.runtime."
 
 _NOTHING = Fixed(0)
 _ROW_WITH_KIND_AND_NO_FLAG = 3
-"""Outer version of `RowSerializerSnapshot` for rows with a kind; older ones have neither kind nor flag, newer both."""
+"""Outer version of `RowSerializerSnapshot` for rows with a kind.
+
+Older versions have neither a kind nor a flag for it, and newer versions have a flag.
+"""
 
 
 def _base(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
@@ -85,7 +88,7 @@ def _deep(tree: TypeTree) -> TypeTree:
 
 
 def _has_kind(snapshot: SerializerSnapshot) -> bool:
-    """Whether rows were written with their kind; old snapshots have no flag for it."""
+    """Whether rows were written with their kind; old snapshots have no flag that says so."""
     for flag in snapshot.values("supportsRowKind"):
         return flag == str(True)
     reader = ByteReader(snapshot.body)
@@ -104,7 +107,7 @@ def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
 
 
 def _by_content(field: TypeTree) -> TypeTree:
-    """Return the tree of a POJO's field; the `hashCode` of a POJO that works as a key hashes arrays by content."""
+    """Return the tree of a POJO's field; a byte array hashes by content, otherwise the POJO would not work as a key."""
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 

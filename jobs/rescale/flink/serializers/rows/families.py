@@ -1,4 +1,4 @@
-"""The two families that most of Flink's serializers belong to, by the class that their snapshots extend."""
+"""Makers of rows for the two families of most of Flink's serializers: the snapshots of a family extend one class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rescale.flink.serializers.serializer import Serializer, Values
 OLD_SIMPLE, OLD_COMPOSITE = {2: "1.7", 3: "1.8"}, {1: "1.7", 3: "1.8"}
 """Versions of snapshots that exist since Flink 1.7, and the first release of each version.
 
-The other serializers of Flink 1.7 have configuration snapshots.
+Other serializers of Flink 1.7 have a `TypeSerializerConfigSnapshot`, which is not read.
 """
 
 
@@ -43,6 +43,6 @@ def composite_row(
 
 
 def nested_snapshot(serializer: str) -> str:
-    """Return the name of the snapshot class that most serializers have inside."""
+    """Return the name of the snapshot class that is nested in the class of a serializer, as in most serializers."""
     simple_name = serializer.rpartition(".")[2].rpartition("$")[2]
     return f"{serializer}${simple_name}Snapshot"

@@ -56,7 +56,7 @@ _TYPES = (
 )
 
 _WAY = (
-    "in the job on Flink 1.x, copy it into an operator with another uid and with types of Java (POJOs, tuples, "
+    "in the job on Flink 1.x, copy the state into an operator with another uid and with types of Java (POJOs, tuples, "
     "Types.LIST, …), and then take the savepoint"
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rescale.flink.advice import NEW_SINK
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import fields, outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
@@ -63,7 +64,7 @@ ROWS = (
         {2: "1.8"},
         made_of(2, lambda first, second: Union(first, second, right_tag=2)),
     ),
-    # State contains only records: a tag (0: a timestamp follows, 1: it has no timestamp), and the element.
+    # State contains no other stream elements than records: a tag (0: with timestamp, 1: without), and the record.
     composite_row(
         nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
@@ -76,10 +77,7 @@ ROWS = (
         {2: "1.8", 3: "1.14.0", 4: "1.14.3"},
         outer=outer_fields("supportsNullTransaction:flag", since=4),
         until=LAST_OF_FLINK_1,
-        way=(
-            "stop the job with a savepoint, so that nothing is left to commit, and leave the sink out; the new job "
-            "begins with a Sink of its own"
-        ),
+        way=NEW_SINK,
     ),
     composite_row(
         _SINK + "legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot",

@@ -17,7 +17,7 @@ _VIEW = "org.apache.flink.table.dataview."
 
 _BYTES, _BINARY_ROW = Blob(BlobHash.UNKNOWN), Blob(BlobHash.BINARY_ROW)
 _MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
-"""`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`."""
+"""Highest precisions of compact values (`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`)."""
 
 
 def _decimal(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
@@ -80,7 +80,7 @@ ROWS = (
         _BYTES,
     ),
     composite_row(nested_snapshot(_TYPES + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
-    # Keys hash as the external data structure, but the bytes are the internal one: `Fixed(0)` makes it unhashable.
+    # A key hashes as the external data structure, but its bytes are the internal one. `Fixed(0)` makes it unhashable.
     composite_row(
         nested_snapshot(_TYPES + "ExternalSerializer"),
         "External",

@@ -1,7 +1,7 @@
 """Candidates: keys whose live values may differ between two databases that share most of their files.
 
-Only the entries of files that are not shared are read. They are decoded and merged by key in compiled loops
-(`entry_loop`). Compaction moves most rows from file to file unchanged; a key with only such rows is no candidate.
+Only files that the databases do not share are read. Compiled loops decode their entries and merge them by key
+(`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.text.errors import SnapshotError
 
 _READ_AT_ONCE = 1 << 20
-"""Size of the stored blocks that are read and decoded together, in bytes."""
+"""Size in bytes of the stored blocks that are read and decoded together."""
 
 
 class OwnTable(NamedTuple):
-    """An SST file that only one of the databases has, with its entry in the MANIFEST."""
+    """An SST file that only one of the two databases has, with its MANIFEST entry."""
 
     file: LiveFile
     table: SstTable
@@ -40,10 +40,10 @@ def changed_keys(
 ) -> Iterator[Keys]:
     """Yield the candidates in [begin, end), in order, each once.
 
-    `shared` are the later database's other files. They have the same rows as the other files of the earlier database,
-    except for keys in the files that `passed`: these were flushed after the earlier checkpoint and compacted before the
-    later one. Deleted ranges are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one
-    with an unsupported format.
+    `earlier` and `later` are the own files of the two databases, and `shared` are the other files of the later one.
+    These have the same rows as the other files of the earlier database, except for keys in the files that `passed`,
+    which were flushed after the earlier checkpoint and compacted away before the later one. Range tombstones are
+    ignored. Raise `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
@@ -88,7 +88,7 @@ def changed_keys(
 
 
 class _Entries(NamedTuple):
-    """Decoded entries; values lie in `data`."""
+    """Decoded entries; entry i has the key `keys[key_starts[i]:key_ends[i]]`, value `data[values[i]:value_ends[i]]`."""
 
     data: Bytes
     keys: Bytes
@@ -99,7 +99,7 @@ class _Entries(NamedTuple):
     value_ends: Longs
 
     def part(self, begin: int, end: int) -> _Entries:
-        """Return entries `begin` to `end`, with no more than their bytes."""
+        """Return the entries from `begin` to before `end`, with no more than their bytes."""
         if begin == end:
             return _NOTHING
         key, key_end = self.key_starts[begin], self.key_ends[end - 1]
@@ -123,14 +123,14 @@ _NOTHING = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
 
 
 class _Run:
-    """The entries of files with ascending key ranges that do not overlap, decoded some at a time."""
+    """Reader of the entries of files with ascending, disjoint key ranges, which decodes a few blocks at a time."""
 
     def __init__(self, tables: Sequence[SstTable], is_later: bool) -> None:
         self.is_later = is_later
         self.is_at_end = False
         self._batches = (batch for table in tables for batch in _batches(table))
         self.last = b""
-        """The last decoded key; more entries of this key may follow, but none of a smaller key."""
+        """Last decoded key: more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
         self._entries = _NOTHING
         self._fill()
@@ -153,7 +153,7 @@ class _Run:
         return entries.part(0, number)
 
     def _fill(self) -> None:
-        """Decode until there are entries of two keys: only then are the entries of the first key complete."""
+        """Decode until there are entries of two keys, because only then the entries of the first key are complete."""
         while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last):
             batch = next(self._batches, None)
             if batch is None:
@@ -169,7 +169,7 @@ class _Run:
 
 
 def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
-    """Return the files of each level in the order of their keys; those of level 0 overlap, so each is a run."""
+    """Return the files of each level as a run, ordered by key; files of level 0 overlap, so each is a run."""
     runs: dict[tuple[int, int], list[SstTable]] = {}
     for own in sorted(tables, key=lambda own: (own.file.level, own.file.smallest)):
         runs.setdefault((own.file.level, own.file.number if own.file.level == 0 else 0), []).append(own.table)
@@ -177,7 +177,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
-    """Return sorted keys, and for each the least sequence number above 0 that files may have from this key on."""
+    """Return sorted keys, and for each the least sequence number above 0 that the files may have from this key on."""
     from rescale.rocksdb.engine.changes.entry_loop import NEVER
 
     ranges = sorted(
@@ -199,7 +199,7 @@ def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
 
 
 def _batches(table: SstTable) -> Iterator[_Entries]:
-    """Yield the entries of a file in order, a few blocks at a time."""
+    """Yield the entries of a file in order, in batches of a few blocks."""
     offsets, sizes = table.data_blocks()
     sequence = table.properties.global_sequence
     at = 0
@@ -213,7 +213,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
 
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
-    """Return the entries of blocks; `sequence`, if not 0, is the sequence number of all entries (an ingested file)."""
+    """Return the entries of blocks; for an ingested file, `sequence` is the sequence number of all, else 0."""
     from rescale.rocksdb.engine.changes.entry_loop import first_unsorted, measure_entries, take_entries
 
     data = np.frombuffer(bytearray().join(blocks), np.uint8)
@@ -237,7 +237,7 @@ def _unsorted(path: str) -> SnapshotError:
 
 
 def _joined(parts: Sequence[_Entries]) -> _Entries:
-    """Return the entries of all parts as one."""
+    """Return the entries of all parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     data_at = np.cumsum([0, *(len(part.data) for part in parts)])
@@ -258,7 +258,7 @@ def _joined(parts: Sequence[_Entries]) -> _Entries:
 
 
 def _chosen(entries: _Entries, chosen: Longs) -> Keys:
-    """Return the keys of the chosen entries."""
+    """Return the keys of the entries with the indexes `chosen`."""
     from rescale.rocksdb.engine.changes.entry_loop import copy_keys
 
     starts, ends = entries.key_starts[chosen], entries.key_ends[chosen]

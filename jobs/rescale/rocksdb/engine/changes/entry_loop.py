@@ -1,4 +1,4 @@
-"""Compiled loops over the entries of data blocks (`DataBlockIter`): decode them, and compare those of two databases.
+"""Compiled loops that decode the entries of data blocks (`DataBlockIter`), and compare those of two databases.
 
 Import this module late: it loads numba.
 """
@@ -22,7 +22,7 @@ NEVER = (1 << 63) - 1
 
 @compiled
 def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
-    """Return the varint at `at` and where it ends; -1 in its place if it is cut off or too long."""
+    """Return the varint at `at`, or -1 if it is cut off or too long, and the place behind it."""
     value = np.int64(0)
     for i in range(_LONGEST_VARINT):
         if at >= end:
@@ -37,7 +37,7 @@ def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
 
 @compiled
 def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
-    """Return where the entries of a block end: before `begin` if its restart points do not fit into the block."""
+    """Return the end of a block's entries; a place before `begin` if the restart points do not fit into the block."""
     if end - begin < 4:
         return begin - 1
     restarts = np.int64(0)
@@ -48,9 +48,9 @@ def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
 
 @compiled
 def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
-    """Return the number of entries in blocks that lie end to end, and the total size of their user keys.
+    """Return the number of entries in blocks that lie end to end, and the total size of their user keys in bytes.
 
-    The third value is the number of the first damaged block, -1 if there is none.
+    The third value is the index of the first damaged block, -1 if no block is damaged.
     """
     count, total, begin = np.int64(0), np.int64(0), np.int64(0)
     for block in range(len(block_ends)):
@@ -77,7 +77,7 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
 def take_entries(
     data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
 ) -> None:
-    """Decode blocks that `measure_entries` found sound: user keys end to end, trailers, and the place of each value."""
+    """Decode blocks that `measure_entries` found sound, into user keys end to end, trailers, and places of values."""
     filled, count, begin = np.int64(0), 0, np.int64(0)
     last = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
@@ -109,7 +109,7 @@ def take_entries(
 
 @compiled
 def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) -> Long:
-    """Return the number of the first of sorted keys that is at least `key`."""
+    """Return the index of the first of sorted keys that is at least `key`."""
     low, high = np.int64(0), np.int64(len(key_ends))
     while low < high:
         middle = (low + high) // 2
@@ -122,10 +122,10 @@ def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) 
 
 @compiled
 def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, wanted: Flags) -> None:
-    """Mark the blocks of a file in which rows of sorted keys may lie.
+    """Mark in `wanted` the blocks of a file that may have rows of sorted keys.
 
-    The last key of block i is at most separator i, and the first key of the next block is at least that separator.
-    RocksDB looks for a key that is missing in its block in the next block, too, so both are marked.
+    The last key of block i is at most separator i, and the first key of the next block is at least that separator. If a
+    key is missing in its block, RocksDB searches the next block, too, so both are marked.
     """
     block, number = 0, len(separator_ends)
     for i in range(len(key_ends)):
@@ -151,9 +151,9 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
 
 @compiled
 def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
-    """Return the number of the first entry that is out of order; -1 if all are sorted.
+    """Return the index of the first entry that is out of order; -1 if all are sorted.
 
-    The order is by key; entries of one key are ordered by their trailers, the newest first.
+    Entries are ordered by key, and those of one key by their trailers, the newest first.
     """
     for i in range(1, len(key_ends)):
         begin = key_ends[i - 2] if i > 1 else np.int64(0)
@@ -181,9 +181,9 @@ def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long)
 def _oldest_at(
     keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
 ) -> Long:
-    """Return `oldest` of the last point that is at most the key; the largest number if there is no such point.
+    """Return `oldest` of the last point that is at most the key; `NEVER` if there is no such point.
 
-    `place` is a cursor: the number of points at or before the last key. Keys must come in order.
+    `place` is a cursor with one element: the number of points at or before the previous key. Keys must come in order.
     """
     while place[0] < len(point_ends):
         first = point_ends[place[0] - 1] if place[0] else np.int64(0)
@@ -212,15 +212,15 @@ def changed_keys(
 ) -> Long:
     """Find the keys whose live value may differ between an earlier and a later database.
 
-    Run r consists of the entries `runs[r]` to `run_ends[r]`, in order; `is_later[r]` says to which database it belongs.
-    `changed` receives the number of one entry of each such key. Returns how many there are.
+    Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` says which database it belongs to. `changed`
+    receives the index of one entry of each key whose value may differ. Return the number of these keys.
 
-    All entries that are not in a run are in both databases. The live value of a key is the same if the newest entries
-    of the key in both databases' runs are the same write: they have the same value, and the same sequence number. A
-    compaction into the last level replaces the sequence number by 0, so 0 counts as the same. In that case no shared
-    entry of the key may be older than the write, because it would hide the row with 0: `oldest` bounds the sequence
-    numbers above 0 of the shared entries from each of the `points` on.
-    The operand of a merge is combined with the entries below it, so it must be the key's only entry in the runs.
+    All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
+    entries in the runs of both databases are the same write: with the same value and the same sequence number. A
+    compaction into the last level sets the sequence number to 0, so a later 0 counts as the same. Then no shared entry
+    of the key may be older than the write, because that entry would hide the row with 0: `oldest` has the least
+    sequence number above 0 of the shared entries from each of the `points` on. RocksDB combines a merge operand with
+    the entries below it, so the operand must be the key's only entry in the runs.
     """
     heads = runs.copy()
     newest = np.empty(2, np.int64)

@@ -1,4 +1,4 @@
-"""Many keys in two arrays, which compiled loops can read, and which are quickly sent to other processes."""
+"""Many keys in two arrays, which compiled loops can read, and which are pickled quickly."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Keys:
             start = end
 
     def part(self, begin: int, end: int) -> Keys:
-        """Return keys `begin` to `end`."""
+        """Return the keys from `begin` to before `end`."""
         start = int(self.ends[begin - 1]) if begin else 0
         return Keys(self.data[start : int(self.ends[end - 1]) if end else 0], self.ends[begin:end] - start)
 
 
 def keys_of(keys: Sequence[bytes]) -> Keys:
-    """Return a list of keys as arrays."""
+    """Return a sequence of keys as arrays."""
     return Keys(
         np.frombuffer(bytearray(b"".join(keys)), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
-from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
+from rescale.flink.keys.virtual_keys import HASHES, virtual_keys
 
 
 @pytest.mark.parametrize("key_type", HASHES)

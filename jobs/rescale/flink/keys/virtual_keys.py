@@ -1,7 +1,7 @@
 """Virtual keys: a key for each subtask, so that `keyBy` can address subtasks.
 
-A job that assigns records to subtasks itself keys them by such a number. The subtask of a key depends on the max
-parallelism and the parallelism, so each change of either needs a new table.
+A job that chooses the subtask of a record itself returns such a key in `keyBy`. The subtask of a key depends on the max
+parallelism and the parallelism, so a job needs new virtual keys whenever one of them changes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def _string_hash(value: int) -> int:
 HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
     {"int": lambda value: value, "long": _long_hash, "string": _string_hash}
 )
-"""Functions that return the Java `hashCode` of a small number that is not negative, by type of key.
+"""Functions that return the Java `hashCode` of a small number from 0 up, by type of key.
 
 A key of type `string` is the number in decimal.
 """
 
 
 def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:
-    """Return, for each subtask, the smallest number from 0 up whose key belongs to it; `key_type` is one of `HASHES`.
+    """Return the smallest number from 0 up whose key belongs to each subtask; `key_type` is a name in `HASHES`.
 
     The search ends, because the numbers reach every key group below the max parallelism.
     """

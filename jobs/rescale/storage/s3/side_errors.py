@@ -1,0 +1,66 @@
+"""Errors of S3 where source and target are in two stores: they name the store, and the settings of its side."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TypeVar
+
+from botocore.session import Session
+
+from rescale.storage.sides import (
+    StoreSide,
+    aws_variables,
+    environment,
+    has_own_variables,
+    has_two_stores,
+    profile_of,
+    variables_of,
+)
+from rescale.text.advice import About, Advice, Mention
+from rescale.text.errors import RescaleError
+
+E = TypeVar("E", bound=RescaleError)
+
+_VARIABLE = re.compile(r"\bAWS_")
+
+_OF_PROFILES = {
+    "KEYS": "check the keys of the AWS profile {}",
+    "CONFIGURATION": "check the AWS profile {}",
+    "BUCKET": "check the name of the bucket and the AWS profile {}",
+    **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
+}
+"""Words for the settings that a side with a profile has from there alone."""
+
+
+def of_side(error: E, side: StoreSide) -> E:
+    """Return an error of S3 that names the store of a side, if source and target are in two stores."""
+    if not has_two_stores():
+        return error
+    store, advice = _description(side), error.advice
+    if isinstance(advice, Advice):
+        advice = Advice(*(_of_side(part, side) for part in advice.parts))
+    answer = store if error.found is None else f"{error.found}, from {store}"
+    return error.recast(type(error), error.what, found=answer, advice=advice)
+
+
+def _description(side: StoreSide) -> str:
+    """Return the side of a store, with its profile and its endpoint where it has them."""
+    profile, variables = profile_of(side, os.environ), variables_of(side, environment())
+    with aws_variables(variables):
+        configured = Session(profile=profile).get_scoped_config().get("endpoint_url")
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or configured
+    details = [*([f"AWS profile {profile}"] if profile else []), *([f"endpoint {endpoint}"] if endpoint else [])]
+    return f"the {side.value.lower()}'s store" + (f" ({', '.join(details)})" if details else "")
+
+
+def _of_side(part: str | Mention, side: StoreSide) -> str | Mention:
+    """Return a piece of an advice with the variables, or the profile, of a side."""
+    if not isinstance(part, Mention) or part.about is not About.SETTING:
+        return part
+    profile, text = profile_of(side, os.environ), part.text
+    if profile and part.name in _OF_PROFILES:
+        text = _OF_PROFILES[part.name].format(profile)
+    elif has_own_variables(side, os.environ):
+        text = _VARIABLE.sub(f"{side.prefix}AWS_", text)
+    return part._replace(value=side.value.lower(), text=text)

@@ -1,0 +1,97 @@
+"""Files of a base are in its continuation as they are, and files with changes lie above all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rescale.execution.compare.validation.base_files import files_above_base
+from rescale.rocksdb.manifest.manifest import Manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.model import Operator
+from rescale.text.errors import IntegrityError
+from support.snapshots import opened
+
+_LEVEL = 5
+"""Level of all files of the base."""
+
+Change = Callable[[tuple[LiveFile, ...]], tuple[LiveFile, ...]]
+
+
+@pytest.fixture
+def operator() -> Operator:
+    """Return an operator whose databases stand for a base."""
+    return next(o for o in with_tables(opened("2-rocksdb-native")).operators if o.databases)
+
+
+@pytest.fixture
+def base(operator: Operator) -> Database:
+    return changed(operator.databases[0], lambda files: tuple(replace(file, level=_LEVEL) for file in files))
+
+
+def changed(database: Database, change: Change) -> Database:
+    """Return a database whose column families with files have others."""
+    assert database.source is not None
+    manifest: Manifest = database.source.manifest
+    families = tuple(
+        replace(family, files=change(family.files)) if family.files else family for family in manifest.column_families
+    )
+    return replace(database, source=replace(database.source, manifest=replace(manifest, column_families=families)))
+
+
+def last_sequence(database: Database) -> int:
+    assert database.source is not None
+    return database.source.manifest.last_sequence
+
+
+def test_files_that_only_the_result_has_are_those_above_the_base(operator: Operator, base: Database) -> None:
+    assert not any(files_above_base(base, base, operator))
+    first = last_sequence(base) + 1
+    for level in range(1, _LEVEL):
+        new = changed(
+            base, lambda files, at=level: (*files, replace(files[0], number=99, level=at, smallest_sequence=first))
+        )
+        assert files_above_base(base, new, operator).added == {"000099.sst"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda files: files[1:],
+        lambda files: (replace(files[0], size=files[0].size + 1), *files[1:]),
+        lambda files: (replace(files[0], level=_LEVEL - 1), *files[1:]),
+        lambda files: (replace(files[0], smallest_sequence=0), *files[1:]),
+    ],
+    ids=["missing", "other size", "other level", "other sequence number"],
+)
+def test_file_of_the_base_that_is_not_as_it_was_is_found(operator: Operator, base: Database, change: Change) -> None:
+    assert base.source is not None
+    name = min(family.files[0].name for family in base.source.manifest.column_families if family.files)
+    with pytest.raises(IntegrityError, match="a file of the base is missing or different in the result") as caught:
+        files_above_base(base, changed(base, change), operator)
+    assert caught.value.operator == operator.label
+    assert str(caught.value.expected) == str(base.source.manifest.files[name])
+
+
+@pytest.mark.parametrize(("level", "behind"), [(0, 1), (_LEVEL, 1), (_LEVEL + 1, 1), (_LEVEL - 1, 0)])
+def test_new_file_that_is_not_above_the_base_is_found(
+    level: int, behind: int, operator: Operator, base: Database
+) -> None:
+    first = last_sequence(base) + behind
+
+    def add(files: tuple[LiveFile, ...]) -> tuple[LiveFile, ...]:
+        return (*files, replace(files[0], number=99, level=level, smallest_sequence=first))
+
+    with pytest.raises(IntegrityError, match="does not lie above the files of the base") as caught:
+        files_above_base(base, changed(base, add), operator)
+    assert caught.value.found == f"000099.sst in level {level}, from number {first} on"
+
+
+def test_directory_without_its_counterpart_is_found(operator: Operator, base: Database) -> None:
+    for before, after in ((None, base), (base, None), (base, replace(base, source=None))):
+        with pytest.raises(IntegrityError, match="do not have directories for the same key groups"):
+            files_above_base(before, after, operator)

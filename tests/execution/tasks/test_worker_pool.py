@@ -1,0 +1,101 @@
+"""The pool hands out tasks, tries failed ones again, and keeps its workers for the next stage."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.meter import METER
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.slices import ADVICE, ATTEMPTS
+from rescale.execution.tasks.worker_pool import WorkerPool
+from rescale.text.errors import SnapshotError, StoreError
+
+Done = Callable[[int], None]
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool(2, {})
+    yield pool
+    pool.close()
+
+
+def progress() -> Progress:
+    return Progress("test", 100, ByteAction.READ)
+
+
+def processes(pool: WorkerPool, tasks: int) -> set[int]:
+    """Return the ids of the workers that run some tasks."""
+    return set(pool.results(lambda _, __: os.getpid(), range(tasks), progress()))
+
+
+def test_results_are_in_the_order_of_the_tasks_and_no_more_workers_run_than_allowed(pool: WorkerPool) -> None:
+    def squared(number: int, done: Done) -> tuple[int, int]:
+        done(number)
+        return number * number, os.getpid()
+
+    results = pool.results(squared, range(20), progress())
+    assert [square for square, _ in results] == [number * number for number in range(20)]
+    workers = {pid for _, pid in results}
+    assert len(workers) <= 2
+    assert os.getpid() not in workers
+    assert METER.stages_after(0)[-1].bytes == sum(range(20))
+
+
+def test_workers_are_kept_for_the_next_stage_until_the_pool_is_closed(pool: WorkerPool) -> None:
+    first, second = processes(pool, 10), processes(pool, 10)
+    assert second <= first
+    pool.close()
+    assert not first & processes(pool, 1), "a closed pool starts new workers"
+
+
+def test_no_task_begins_after_the_last_result(pool: WorkerPool) -> None:
+    pool.size = 1
+    results = pool.results(lambda number, _: number, range(6), progress(), lambda number: number == 3)
+    assert results == [0, 1, 2, 3, None, None]
+
+
+@pytest.mark.parametrize("failures", [1, ATTEMPTS - 1, ATTEMPTS])
+def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: Path, failures: int) -> None:
+    def failing(number: int, _: Done) -> int:
+        attempts = tmp_path / str(number)
+        attempts.touch()
+        if number == 4 and attempts.stat().st_size < failures:
+            with attempts.open("a") as file:
+                file.write("x")
+            raise StoreError("the store answers nothing")
+        return number
+
+    before = METER.read()
+    if failures < ATTEMPTS:
+        assert pool.results(failing, range(8), progress()) == list(range(8))
+        assert METER.workers_since(before).lost_tasks == failures
+    else:
+        with pytest.raises(StoreError, match="the store answers nothing") as caught:
+            pool.results(failing, range(8), progress())
+        assert caught.value.advice == ADVICE
+    assert (tmp_path / "4").stat().st_size == failures
+
+
+def test_final_error_is_not_tried_again(pool: WorkerPool, tmp_path: Path) -> None:
+    def failing(_: int, __: Done) -> None:
+        with (tmp_path / "attempts").open("a") as file:
+            file.write("x")
+        raise SnapshotError("damaged")
+
+    with pytest.raises(SnapshotError, match="damaged"):
+        pool.results(failing, [0], progress())
+    assert (tmp_path / "attempts").read_text() == "x"
+
+
+def test_server_that_cannot_start_is_a_store_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = WorkerPool(1, {})
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(StoreError, match="worker processes do not start") as caught:
+        processes(pool, 1)
+    pool.close()
+    assert "free memory" in str(caught.value.advice)

@@ -1,0 +1,90 @@
+"""Figures of the load of subtasks: the fullest first, and how evenly other parallelisms would share the state."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from rescale.flink.key_groups import key_group_range
+from rescale.report.detail import DETAIL_LEVELS
+from rescale.report.figures import BarCharts, Curve, Point
+from rescale.report.flows import KeyedShape
+from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
+from rescale.report.sections.loads import MOST_TOLD_APART, evenness_curve, fullest, load_charts
+
+MOST = DETAIL_LEVELS[0]
+
+
+def side(parallelism: int, sizes: list[int], name: str = "before") -> KeyedSide:
+    return KeyedSide(name, KeyedShape(parallelism, len(sizes)), sizes, exact=True)
+
+
+def bars(operator: KeyedOperator) -> BarCharts:
+    drawing = load_charts(operator, MOST).drawing
+    assert isinstance(drawing, BarCharts)
+    return drawing
+
+
+def curve(of: KeyedSide) -> Curve:
+    drawing = evenness_curve(of, MOST).drawing
+    assert isinstance(drawing, Curve)
+    return drawing
+
+
+def test_fullest_subtasks_come_first_and_equal_ones_in_order() -> None:
+    assert fullest([5, 9, 9, 1], 3) == [(1, 9), (2, 9), (0, 5)]
+
+
+def test_charts_before_and_after_have_one_scale() -> None:
+    sizes = [10, 20, 30, 40]
+    before, after = bars(KeyedOperator("counts", side(4, sizes), side(2, sizes, "after"), ())).charts
+    assert before.heights == pytest.approx((40 / 70, 30 / 70, 20 / 70, 10 / 70))
+    assert after.heights == pytest.approx((1, 30 / 70))
+    assert (before.mean, after.mean) == (25 / 70, 50 / 70)
+    assert before.tooltips[0] == "subtask 3: 40 bytes"
+    assert "worst ÷ mean 1.60; most 40 bytes (subtask 3), mean 25 bytes, least 10 bytes" in before.caption
+
+
+def test_empty_state_is_drawn_as_even() -> None:
+    (chart,) = bars(KeyedOperator("counts", side(2, [0, 0]), None, ())).charts
+    assert chart.heights == (0, 0)
+    assert "worst ÷ mean 1.00" in chart.caption
+
+
+def test_many_subtasks_have_no_tooltips_and_a_table_of_the_fullest() -> None:
+    sizes = list(range(MOST_TOLD_APART + 1))
+    operator = KeyedOperator("counts", side(len(sizes), sizes), None, ())
+    assert bars(operator).charts[0].tooltips == ()
+    assert load_charts(operator, MOST).rows == f"the {MOST.rows} fullest subtasks"
+
+
+@pytest.mark.parametrize(("maximum", "parallelism"), [(128, 3), (12, 4), (1, 1), (1000, 7)])
+def test_curve_is_the_worst_subtask_at_each_parallelism(maximum: int, parallelism: int) -> None:
+    random = Random(maximum)
+    sizes = [random.randrange(1, 1000) for _ in range(maximum)]
+    points = {number_of(point): point for point in curve(side(parallelism, sizes)).points}
+    top = max(2.0, *(worst(sizes, number) for number in points))
+    assert top < 4, "no value is cut off"
+    for number, point in points.items():
+        assert f"worst ÷ mean {worst(sizes, number):.2f}" in point.tooltip
+        assert point.y == pytest.approx((worst(sizes, number) - 1) / (top - 1))
+    last = min(maximum, max(4 * parallelism, 16))
+    assert [n for n, point in points.items() if point.even] == [n for n in range(1, last + 1) if maximum % n == 0]
+    assert [number for number, point in points.items() if point.asked] == [parallelism]
+
+
+def number_of(point: Point) -> int:
+    return int(point.tooltip.removeprefix("parallelism ").partition(":")[0])
+
+
+def worst(sizes: list[int], parallelism: int) -> float:
+    """Return worst ÷ mean of the subtasks' bytes."""
+    own = [key_group_range(len(sizes), parallelism, subtask) for subtask in range(parallelism)]
+    return max(sum(sizes[of.first : of.last + 1]) for of in own) * parallelism / sum(sizes)
+
+
+def test_values_above_the_top_of_the_curve_are_drawn_at_the_top() -> None:
+    drawn = curve(side(2, [1000] + [1] * 99))
+    assert max(point.y for point in drawn.points) == 1
+    assert drawn.y_ticks[-1].label == "≥ 4"

@@ -1,0 +1,93 @@
+"""The first sections of a report: how far a run has come, what changes, and what to look at first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from rescale.report.detail import DETAIL_LEVELS
+from rescale.report.documents import PlanDocument, ReportDocument
+from rescale.report.page import Listed, Page, Section, Standing, Verdict, Warned
+from rescale.report.renderers.text import render_text
+from rescale.report.sections.top import changes_section, further_notes, planned_operators, things_to_look_at, verdict
+from rescale.text.errors import IntegrityError
+from support.reports import plan_of_report, proven, snapshot_report
+
+MOST, LEAST = DETAIL_LEVELS[0], DETAIL_LEVELS[-1]
+
+
+@pytest.fixture(scope="module")
+def plan() -> PlanDocument:
+    return plan_of_report((4, 128), (6, 128))
+
+
+def standing(document: ReportDocument) -> Verdict:
+    first = verdict(document)[0]
+    assert isinstance(first, Verdict)
+    return first
+
+
+def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
+    seen = standing(snapshot_report(4, 128))
+    assert seen.standing is Standing.SEEN
+    planned = standing(ReportDocument(plan=plan))
+    assert planned.standing is Standing.PLANNED
+    assert "nothing is written yet" in planned.sentence
+    done = proven(plan)
+    assert standing(done).standing is Standing.PROVEN
+    assert "the result is published" in standing(done).sentence
+    assert "nothing is published yet" in standing(msgspec.structs.replace(done, published=False)).sentence
+
+
+def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument) -> None:
+    """The error counts, whatever was proven before."""
+    error = IntegrityError("records differ", path="/file", operator="counts", expected="1", advice="run again")
+    document = msgspec.structs.replace(proven(plan), error=error.document())
+    assert standing(document) == Verdict(Standing.REFUSED, "records differ")
+    text = render_text(Page(tuple(verdict(document))))
+    for part in ("/file", "operator: counts", "expected: 1", "what to do: run again"):
+        assert part in text
+    assert "found" not in text
+
+
+def test_operators_with_the_same_new_shape_are_named_together(plan: PlanDocument) -> None:
+    (section,) = changes_section(plan, MOST)
+    text = render_text(Page((section,)))
+    assert "parallelism 4 → 6" in text
+    labels = [operator.label for operator in plan.operators if operator.is_changed]
+    assert f"{', '.join(labels[:3])} and {len(labels) - 3} other" in text
+    assert plan.start is not None
+    assert plan.start in text
+
+
+def test_a_section_of_things_has_three_sentences_at_most(plan: PlanDocument) -> None:
+    def titles(*warnings: str) -> tuple[str, int]:
+        insight = replace(plan.insight, shapes=(), unions=(), hand_picked_keys=(), durations=None)
+        (section,) = things_to_look_at(insight, warnings)
+        assert isinstance(section, Section)
+        (listed,) = section.blocks
+        assert isinstance(listed, Listed)
+        return section.title, len(listed.items)
+
+    assert titles("a") == ("One thing to look at", 1)
+    assert titles("a", "a") == ("One thing to look at", 1), "a sentence is not repeated"
+    assert titles("a", "[kafka-x] b") == ("Two things to look at", 2)
+    assert titles("a", "b", "c", "[kafka-x] d", "[kafka-y] e") == ("Three things to look at", 3)
+
+
+def test_small_page_lists_the_largest_operators_and_counts_the_rest() -> None:
+    many = plan_of_report((4, 128), (6, 128), operators=40)
+    (section,) = planned_operators(many, LEAST)
+    text = render_text(Page((section,)))
+    assert f"These are the {2 * LEAST.rows} largest; {len(many.operators) - 2 * LEAST.rows} smaller ones hold" in text
+
+
+def test_notes_beyond_the_limit_are_counted() -> None:
+    most = 3 * LEAST.rows
+    (section,) = further_notes(["s"] * (most + 1), ["w"] * (most + 2), LEAST)
+    assert isinstance(section, Section)
+    assert sum(isinstance(block, Warned) for block in section.blocks) == most
+    assert "The commands print 3 other sentences of this kind." in render_text(Page((section,)))
+    assert further_notes([], [], LEAST) == []
