@@ -148,7 +148,7 @@ def _library() -> Library:
 
 
 def load_library() -> ctypes.CDLL:
-    """Load Spark's RocksDB. Raise `UnsupportedError` if it is missing or cannot be loaded."""
+    """Load Spark's RocksDB. Raises `UnsupportedError` if it is missing or cannot be loaded."""
     suffix = _SUFFIXES.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:

@@ -129,7 +129,7 @@ class OpenDatabase:
 def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
     """Provide the database in a directory, open for reading; `states` are its state names in the meta stream.
 
-    Raise `SnapshotError` if the database is damaged or its parts contradict each other, such as a MANIFEST with wrong
+    Raises `SnapshotError` if the database is damaged or its parts contradict each other, such as a MANIFEST with wrong
     key ranges of SST files, and `UnsupportedError` if Flink did not write it.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
