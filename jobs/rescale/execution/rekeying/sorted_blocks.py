@@ -68,7 +68,7 @@ class PartitionBlocks:
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
     """Put the blocks of rows, which come in any order, into the buffer and sort them."""
-    parts = [np.empty(0, _BLOCK)]
+    parts: list[npt.NDArray[np.void]] = []
     for data in rows:
         row = read_row(data)
         part = np.empty(len(row.blocks), _BLOCK)
@@ -77,6 +77,7 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
             part[name] = row.blocks[name]
         part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
-    blocks = np.concatenate(parts)
+    joined = b"".join(part.data for part in parts)  # `concatenate` compares the fields of all parts
+    blocks = np.frombuffer(joined, _BLOCK)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

@@ -95,7 +95,7 @@ class S3Store:
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
         return self._objects.read(uri, pin, limit=limit)
 
-    def put(self, uri: str, data: bytes) -> None:
+    def put(self, uri: str, data: bytes | bytearray) -> None:
         bucket, key = split_s3(uri)
         with self._with_lock_details(uri), translated_errors(uri):
             try:
@@ -196,7 +196,7 @@ class S3Store:
                 error.found = f"{error.found}, {lock}"
             raise
 
-    def _holds(self, uri: str, data: bytes) -> bool:
+    def _holds(self, uri: str, data: bytes | bytearray) -> bool:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
