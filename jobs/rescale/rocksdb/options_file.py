@@ -37,7 +37,7 @@ _NONE = "nullptr"
 def check_options(data: bytes, path: str) -> None:
     """Raise `UnsupportedError` if a column family has settings that Flink never uses.
 
-    `data` is the content of OPTIONS, and `path` names the file in errors. Raise `SnapshotError` if it cannot be parsed.
+    `data` is the content of OPTIONS; `path` names the file in errors. Raises `SnapshotError` if it cannot be parsed.
     """
     for family, option, value in _column_family_settings(data, path):
         if option in _REQUIRED:

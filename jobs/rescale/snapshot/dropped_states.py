@@ -43,7 +43,7 @@ class DroppedState:
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
     """Return the dropped states with this name; an operator may have a keyed state and operator state of one name.
 
-    Raise `UnsupportedError` if a state cannot be left out.
+    Raises `UnsupportedError` if a state cannot be left out.
     """
     return (*_lost_keyed(operator, name), *_lost_elements(operator, name))
 

@@ -65,8 +65,8 @@ class Locator:
     def extent(self, stream: Stream | None) -> Extent | None:
         """Return the extent of the stream's bytes; None for a handle without bytes.
 
-        Raise `SnapshotError` if the handle points outside the snapshot, or if two handles disagree about the size of a
-        file. Raise `UnsupportedError` if the handle does not record the size, or names a file system that Rescale
+        Raises `SnapshotError` if the handle points outside the snapshot, or if two handles disagree about the size of a
+        file. Raises `UnsupportedError` if the handle does not record the size, or names a file system that Rescale
         cannot read.
         """
         match stream:

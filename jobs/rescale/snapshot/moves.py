@@ -65,7 +65,7 @@ def is_readable(place: str) -> bool:
 
 
 def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
-    """Parse texts `OLD=NEW`. Raise `RequestError` if one is malformed, or if an old place has two new places."""
+    """Parse texts `OLD=NEW`. Raises `RequestError` if one is malformed, or if an old place has two new places."""
     moves: dict[str, Move] = {}
     for text in texts:
         equals = [match.start() for match in _NEW_PLACE.finditer(text)]
@@ -96,7 +96,7 @@ def find_moves(
 ) -> tuple[Move, ...]:
     """Return the moves of files that lie below `directory` or its job's directory and are gone from their old place.
 
-    `streams` are the streams that all handles name, and `moves` are the known moves. Raise `SnapshotError` if a file
+    `streams` are the streams that all handles name, and `moves` are the known moves. Raises `SnapshotError` if a file
     may be at either of two places.
     """
     home = parent(directory) if is_checkpoint_directory(directory) else directory

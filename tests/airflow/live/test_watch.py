@@ -29,7 +29,7 @@ def watch(target: object = "/target", seconds_before: float | None = None, **liv
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None)
     watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
-    vars(watching)["asks"] = request.rule is CutOverRule.APPROVED
+    vars(watching)["needs_approval"] = request.rule is CutOverRule.APPROVED
     return watching
 
 
@@ -97,9 +97,9 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.before = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    del vars(watching)["asks"]
+    del vars(watching)["needs_approval"]
     assert not watching.has_rounds
-    assert not watching.asks
+    assert not watching.needs_approval
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
     assert plans == [f"{tmp_path}/chk-3 True"]
     assert watching._plan_full(f"{tmp_path}/chk-4").source == f"{tmp_path}/chk-4"

@@ -57,7 +57,7 @@ def test_operators_with_the_same_new_shape_are_named_together(plan: PlanDocument
     text = render_text(Page((section,)))
     assert "parallelism 4 → 6" in text
     labels = [operator.label for operator in plan.operators if operator.is_changed]
-    assert f"{', '.join(labels[:3])} and {len(labels) - 3} other" in text
+    assert f"{', '.join(labels[:3])} and {len(labels) - 3} more" in text
     assert plan.start is not None
     assert plan.start in text
 

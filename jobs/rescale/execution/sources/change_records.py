@@ -234,9 +234,9 @@ class _OpenSide:
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the ranges that a file deletes, clipped to [begin, end)."""
     for deleted in table.range_tombstones():
-        first, behind = max(begin, deleted.begin), min(end, deleted.end)
-        if first < behind:
-            yield first, behind
+        first, limit = max(begin, deleted.begin), min(end, deleted.end)
+        if first < limit:
+            yield first, limit
 
 
 def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:

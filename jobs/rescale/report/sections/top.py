@@ -37,6 +37,7 @@ from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_li
 from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
 from rescale.text.error_document import ErrorDocument
+from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, human_bytes, when
 
 _MOST_NAMED = 3
@@ -93,17 +94,12 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
             maximum = arrow(operator.max_parallelism, operator.new_max_parallelism)
             alike.setdefault((shape, maximum), []).append(operator.label)
     for (parallelism, maximum), labels in sorted(alike.items(), key=lambda change: -len(change[1]))[:_MOST_NAMED]:
-        yield (_some(labels), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
+        yield (first_of(labels, _MOST_NAMED), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
     if len(alike) > _MOST_NAMED:
         yield f"and {counted(len(alike) - _MOST_NAMED, 'other change')} of shape, below"
     same = len(operators) - sum(map(len, alike.values()))
     if same:
         yield f"{counted(same, 'operator')} as before"
-
-
-def _some(labels: Sequence[str]) -> str:
-    more = len(labels) - _MOST_NAMED
-    return ", ".join(labels[:_MOST_NAMED]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:

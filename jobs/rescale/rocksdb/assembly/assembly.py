@@ -55,8 +55,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
     """Return a database with the rows of the sources in `key_groups`; each source must have some of these key groups.
 
-    Raise `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
-    in level 0, and for more levels than Flink's databases have. Raise `SnapshotError` if files of one level overlap.
+    Raises `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
+    in level 0, and for more levels than Flink's databases have. Raises `SnapshotError` if files of one level overlap.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 

@@ -38,7 +38,7 @@ def continued_manifest(
     """Return the MANIFEST of `base` with `changes` above it; `changes` maps all states to their new files.
 
     Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
-    state by state, in the order of their keys. `created` is in seconds since 1970. Raise `IntegrityError` if new files
+    state by state, in the order of their keys. `created` is in seconds since 1970. Raises `IntegrityError` if new files
     of a state overlap.
     """
     before = {family.name: family.files for family in base.column_families}

@@ -31,7 +31,7 @@ class NewTable:
 def new_manifest(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
     """Return the MANIFEST of a new database; `tables` maps each state to its files, in the order of their keys.
 
-    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raise `IntegrityError` if
+    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raises `IntegrityError` if
     files of a state overlap.
     """
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE_NUMBER

@@ -37,7 +37,7 @@ class DatabaseDirectory:
     files: tuple[StoredFile, ...]
 
     def content(self, file: StoredFile) -> bytes:
-        """Return the content of a file. Raise `SnapshotError` if the target of its link is gone."""
+        """Return the content of a file. Raises `SnapshotError` if the target of its link is gone."""
         try:
             return (self.path / file.name).read_bytes()
         except OSError as error:
@@ -48,8 +48,8 @@ class DatabaseDirectory:
 def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
     """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
-    Raise `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone, too
-    short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
+    Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
+    too short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):
         yield directory

@@ -52,7 +52,7 @@ class KeyGroupRows(NamedTuple):
         return self.ids
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
-        """Yield key groups in order. Raise `SnapshotError` if RocksDB finds damage."""
+        """Yield key groups in order. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
         prefix = prefix_size(self.max_parallelism)

@@ -53,7 +53,7 @@ class SharedArrays:
     def data(self, name: str, size: int) -> Bytes:
         """Return an array of `size` bytes, which replaces the last array of this name.
 
-        Raise `OSError` if memory runs out.
+        Raises `OSError` if memory runs out.
         """
         segment = self._named.get(name)
         if segment is None or len(segment.content) < size:

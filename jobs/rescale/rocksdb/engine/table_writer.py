@@ -127,7 +127,7 @@ class TableWriter(Generic[File]):
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
         """Write the rows with the indexes `order`, in this order; yield each file that becomes full.
 
-        Raise `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and the errors of the files.
+        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and errors of the files.
         """
         loop, at = self._loop, 0
         while at < len(order):

@@ -177,7 +177,7 @@ class VersionEdit:
 def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
     """Decode the record `payload`, which begins at offset `position` of the MANIFEST at `path`.
 
-    Raise `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
+    Raises `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
     """
     reader = EditReader(payload, path, position)
     edit = VersionEdit(position)

@@ -25,7 +25,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
     """Yield about `most` (key group, key) pairs from at most `room` bytes of SST files.
 
     Each key comes with the rest of its row's key, such as the namespace. Files that only RocksDB's library can read are
-    left out. Raise `SnapshotError` for a damaged file.
+    left out. Raises `SnapshotError` for a damaged file.
     """
     prefix = prefix_size(operator.max_parallelism)
     tables = [

@@ -196,7 +196,7 @@ class UnreadError(Exception):
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Return the old subtask and the position of each element of a state. Raise `UnreadError` if it is unread."""
+    """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it is unread."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
@@ -222,7 +222,7 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
     """Return the decompressed bytes of elements.
 
-    Raise `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
+    Raises `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
     """
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")

@@ -23,7 +23,7 @@ _CHECKPOINT_METADATA = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 def find_metadata(uri: str) -> str:
     """Return the URI of the `_metadata` of the snapshot at `uri`.
 
-    Raise `RequestError` if there is none, and the errors of `refuse_two_starts`.
+    Raises `RequestError` if there is none, and the errors of `refuse_two_starts`.
     """
     own = uri if name(uri) == METADATA else join(uri, METADATA)
     if open_store(own).stat(own) is not None:

@@ -88,7 +88,7 @@ def open_candidate(
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
     `finds_moves`, more moves are searched. Do not search for a result, whose files must lie where its handles place
-    them, nor for a planned source, which is read as planned. Raise `SnapshotError` or `UnsupportedError` if the
+    them, nor for a planned source, which is read as planned. Raises `SnapshotError` or `UnsupportedError` if the
     snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)

@@ -18,7 +18,7 @@ STATE_ID, GROUP = range(2)
 
 
 @compiled
-def number(data: Bytes, at: Long) -> Long:
+def read_u32(data: Bytes, at: Long) -> Long:
     """Return the unsigned big-endian number in four bytes; it exceeds 0x7FFFFFFF if these are a negative `i32`."""
     high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
     return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
@@ -65,14 +65,14 @@ def walk_records(
         needs = begin - at + LENGTH_SIZE
         if end - at < needs:
             break
-        key = number(data, begin)
+        key = read_u32(data, begin)
         if key > 0x7FFFFFFF or key < prefix:
             wrong = BAD_LENGTH
             break
         needs += key + LENGTH_SIZE
         if end - at < needs:
             break
-        value = number(data, begin + LENGTH_SIZE + key)
+        value = read_u32(data, begin + LENGTH_SIZE + key)
         if value > 0x7FFFFFFF:
             wrong = BAD_LENGTH
             break

@@ -14,7 +14,7 @@ from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Rec
 from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
-from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.keys.java_hash import walk_values
 from rescale.text.errors import UnsupportedError
 
 _BESIDE_TIMER = 8
@@ -81,7 +81,7 @@ class TimerReader:
         while left:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_row(program, block.bytes, block.at, min(left, self._at_once - self._count))
+            places, wrong = walk_values(program, block.bytes, block.at, min(left, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {wrong}")

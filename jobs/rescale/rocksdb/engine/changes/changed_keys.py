@@ -43,7 +43,7 @@ def changed_keys(
     `earlier` and `later` are the own files of the two databases, and `shared` are the other files of the later one.
     These have the same rows as the other files of the earlier database, except for keys in the `transient` files, which
     were flushed after the earlier checkpoint and compacted away before the later one. Range tombstones are ignored.
-    Raise `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
+    Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
