@@ -116,8 +116,11 @@ class ChangeSide(NamedTuple, Generic[H]):
     own: tuple[str, ...]
 
 
-class TransientFile(NamedTuple):
-    """SST file `name` of a state that was written and compacted away between two checkpoints."""
+class PassedFile(NamedTuple):
+    """Transient SST file `name` of a state; the schema of plans publishes the name of this class.
+
+    The file was written and compacted away between two checkpoints.
+    """
 
     state: str
     name: str
@@ -135,7 +138,7 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     key_groups: tuple[int, int]
     before: ChangeSide[H] | None
     after: ChangeSide[H] | None
-    transient: tuple[TransientFile, ...] = ()
+    transient: tuple[PassedFile, ...] = ()
 
     @property
     def size(self) -> int:

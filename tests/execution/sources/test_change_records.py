@@ -35,7 +35,7 @@ from rescale.rocksdb.engine import directory
 from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, TransientFile
+from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 from support.assembled import (
@@ -112,7 +112,7 @@ class Checkpoints:
             side._replace(own=tuple(set(side.own) - rewritten.files)) for side in (place.before, place.after)
         )
         transient = (
-            TransientFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
+            PassedFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
             for state, name in rewritten.transient
         )
         return structs.replace(place, before=before_side, after=after_side, transient=tuple(transient))

@@ -74,7 +74,7 @@ def compacted_database(
     """Provide a database with the rows of the sources in `key_groups`, and no others, until the block ends.
 
     Its files are source files in their places, new SST files below `scratch`, and small files in memory. Sources may be
-    dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raise the errors
+    dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raises the errors
     of `fetched_database` and `assemble`, and `SnapshotError` or `StoreError` for errors of RocksDB.
     """
     with ExitStack() as stack:

@@ -61,7 +61,7 @@ class Conversation:
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
-        """Return the generator's next answer. Raise the error that ended it, or `ChildEnded` if the child ended."""
+        """Return the generator's next answer. Raises the error that ended it, or `ChildEnded` if the child ended."""
         self._is_over = True
         answer, error = self._child.exchange(request, self._seconds)
         if error is not None:

@@ -50,7 +50,7 @@ class GuardedDatabase:
     def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
         """Yield the results of `reading`, each valid until the next one. Exhaust a reading before you start another.
 
-        Raise the errors of `reading`, `SnapshotError` if the files crashed the child, and `StoreError` if it ended
+        Raises the errors of `reading`, `SnapshotError` if the files crashed the child, and `StoreError` if it ended
         otherwise.
         """
         request: Any = reading
@@ -69,7 +69,7 @@ class GuardedDatabase:
 def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[GuardedDatabase]:
     """Provide the database in a directory, open in a child process; `states` are its state names in the meta stream.
 
-    Raise the errors of `opened_database`, and those of `GuardedDatabase.read` if the child ends.
+    Raises the errors of `opened_database`, and those of `GuardedDatabase.read` if the child ends.
     """
     from rescale.rocksdb.engine import row_loop  # imported late: it needs numba, which only tasks have
 

@@ -127,7 +127,7 @@ in a locked state, and wait for ever.
 
 
 def library() -> Library:
-    """Return the library, which a process loads once. Raise the errors of `load_library`."""
+    """Return the library, which a process loads once. Raises the errors of `load_library`."""
     with LOADING:
         return _library()
 

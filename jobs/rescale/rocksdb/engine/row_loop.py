@@ -100,9 +100,9 @@ def find_rows(
 ) -> tuple[int, int, Long]:
     """Look up keys and copy their rows, as `copy_rows` does; keys without a row are skipped.
 
-    The keys lie end to end, and the search begins with the key number `first`. Return the number of rows, the number of
-    the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must be
-    0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
+    The keys lie end to end, and the search begins with the key number `first`. Returns the number of rows, the number
+    of the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must
+    be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
     base, wanted = data.ctypes.data, keys.ctypes.data
     length, error = scratch.ctypes.data, scratch.ctypes.data + 8
@@ -178,7 +178,7 @@ def frame_rows(
 
     The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
     group and writes `mark` after it. `starts`, `limits` and `ends` are as in `copy_rows`, and count from `origin` bytes
-    before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Return the number
+    before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Returns the number
     of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group of the
     next row.
     """

@@ -99,7 +99,7 @@ def _fixed(data: Bytes, at: Long, value: Long) -> Long:
 def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs) -> Long:
     """Compress the content `data[begin:begin + size]` if that saves enough space, and write its trailer behind it.
 
-    `data` must have room for the trailer, and `scratch` for the content. Return the size of the stored content.
+    `data` must have room for the trailer, and `scratch` for the content. Returns the size of the stored content.
     """
     head = _varint_size(size)
     room = (size * _MOST_PACKED >> 10) - head
@@ -127,8 +127,8 @@ def _shortest_separator(
     """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
     The two keys have a common prefix of `shared` bytes. The separator is either a prefix of the last key, with the last
-    byte of the prefix raised by one, or the whole last key. Return its size, and by how much the last byte is raised: 1
-    or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
+    byte of the prefix raised by one, or the whole last key. Returns its size, and by how much the last byte is raised:
+    1 or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
     """
     if shared < min(size, key_size):
         if shared < key_size - 1 or last[shared] + 1 < data[key + shared]:
@@ -194,8 +194,8 @@ def put_rows(
 ) -> tuple[Long, int]:
     """Put the rows `order[first:]` into blocks of a file, until the file has at least `limit` bytes of keys and values.
 
-    `last[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Return the index in
-    `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
+    `last[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Returns the index
+    in `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
     source, target = data.ctypes.data, out.ctypes.data
     for at in range(first, len(order)):

@@ -44,7 +44,7 @@ def rewritten_files(
     `earlier` and `later` are the contents of their MANIFESTs; `path` names the later one in errors. `families` are the
     column families without a compaction filter. `kept` maps the names of transient files that can still be read to
     their sizes in bytes. Files that may have rows of an unreadable transient file are left out. The result is empty if
-    RocksDB opened the database again in between. Raise the errors of `read_manifest`.
+    RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
         return Rewritten()

@@ -68,7 +68,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def read_edits(data: bytes, path: str) -> Iterator[VersionEdit]:
-    """Yield the edits of a MANIFEST in order. Raise the errors of `read_manifest`."""
+    """Yield the edits of a MANIFEST in order. Raises the errors of `read_manifest`."""
     check_manifest_size(len(data), path)
     edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
     return _whole_groups(edits, path)

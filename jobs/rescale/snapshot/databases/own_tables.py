@@ -38,7 +38,7 @@ def own_tables(
 ) -> OwnTables:
     """Compare a RocksDB directory in two checkpoints; `before` or `after` is None where it does not exist.
 
-    `kept` maps the names of readable files of checkpoints in between to their sizes in bytes. Raise the errors of
+    `kept` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
     `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)

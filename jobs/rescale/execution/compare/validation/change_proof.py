@@ -55,7 +55,7 @@ from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.places import ChangePlace, ChangeSide, TransientFile, database_place
+from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
@@ -201,14 +201,14 @@ class ChangeProof:
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[TransientFile, ...]]:
+        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
             before, after = old_databases.get(own), new_databases.get(own)
             if in_result:
                 return files_above_base(before, after, new), ()
             kept = self._kept(number, own, files)
             sizes = {name: extent.length for name, extent in kept.items()}
             tables = own_tables(earlier, before, later, after, sizes)
-            return tables, tuple(TransientFile(state, name, kept[name]) for state, name in sorted(tables.transient))
+            return tables, tuple(PassedFile(state, name, kept[name]) for state, name in sorted(tables.transient))
 
         for own, (tables, transient) in zip(keys, side_by_side(look, keys), strict=True):
             before, after = old_databases.get(own), new_databases.get(own)

@@ -211,7 +211,7 @@ def changed_keys(
     """Find the keys whose live value may differ between an earlier and a later database.
 
     Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` says which database it belongs to. `changed`
-    receives the index of one entry of each key whose value may differ. Return the number of these keys.
+    receives the index of one entry of each key whose value may differ. Returns the number of these keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
