@@ -89,7 +89,14 @@ class _Jvm:
 
     def replace(self) -> None:
         """Kill it, as if its machine were lost, and start another one."""
+        with self.replaced():
+            pass
+
+    @contextmanager
+    def replaced(self) -> Iterator[None]:
+        """Kill it, as if its machine were lost, and start another one behind the block."""
         self.__exit__()
+        yield
         self.__enter__()
 
 
@@ -115,16 +122,28 @@ class SessionCluster:
         """Replace the TaskManager; its jobs fail, and start again by themselves if they may."""
         self.task_manager.replace()
 
+    def lose_both(self) -> None:
+        """Replace both machines: the new ones know no job, so a job may be started under the id of an earlier one."""
+        with self.task_manager.replaced():
+            self.job_manager.replace()
+        wait_until(lambda: _slots(self.address) == _SLOTS, "Flink's slots")
+
     def open(self) -> Flink:
         return Flink(self.address)
 
     def run(
-        self, parallelism: int, *arguments: str, main: str = "Counts", options: Mapping[str, str] | None = None
+        self,
+        parallelism: int,
+        *arguments: str,
+        main: str = "Counts",
+        options: Mapping[str, str] | None = None,
+        job_id: str | None = None,
+        snapshot: str = "",
     ) -> str:
-        """Starts a job, and waits until all of it runs; returns its id."""
-        job_id = uuid4().hex
+        """Starts a job, from a snapshot if one is named, and waits until all of it runs; returns its id."""
+        job_id = job_id or uuid4().hex
         with self.open() as flink:
-            flink.run_jar(self.jar, job_id, Start("", parallelism, None), main, arguments, options or {})
+            flink.run_jar(self.jar, job_id, Start(snapshot, parallelism, None), main, arguments, options or {})
         wait_until(lambda: self.job(job_id).runs, "the job to run")
         return job_id
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
     recorded_checkpoint,
@@ -159,6 +160,19 @@ def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(
         refuse_checkpoints_of_earlier_start(cluster, "job", checkpoints)
     assert caught.value.found == "checkpoint 8"
     assert "checkpoint 3" in str(caught.value.expected)
+
+
+def test_source_is_not_taken_while_the_directory_has_a_newer_checkpoint_of_an_earlier_start(
+    checkpoints: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job may have been started again since the run looked at it."""
+    numbers = iter([3, 8])
+    monkeypatch.setattr(last_checkpoint, "take_checkpoint", lambda *_: next(numbers))
+    monkeypatch.setattr(last_checkpoint, "holds_records_in_flight", lambda _: False)
+    cluster: Any = Cluster(completed(3))
+    with pytest.raises(RequestError, match="from an earlier start"):
+        last_checkpoint.take_source(cluster, "job", checkpoints)
+    assert last_checkpoint.take_source(cluster, "job", checkpoints) == 8, "Flink's answer about it may be old"
 
 
 def test_checkpoints_of_the_running_job_pass(checkpoints: str) -> None:

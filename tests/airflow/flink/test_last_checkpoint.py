@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, move
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
+from rescale.snapshot.reading.discovery import complete_checkpoints, find_metadata
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
@@ -34,12 +36,13 @@ KEPT = {
 }
 
 
-def run(cluster: SessionCluster, options: dict[str, str]) -> str:
-    """Start the job and let it make its first checkpoint; the next one is far away."""
-    job_id = cluster.run(2, options=options)
+def run(cluster: SessionCluster, options: dict[str, str], checkpoints: int = 1, **more: str) -> str:
+    """Start the job and let it make its first checkpoints; the next one is far away."""
+    job_id = cluster.run(2, options=options, **more)
     wait_until(lambda: cluster.counts(job_id), "the job to count")
     with cluster.open() as flink:
-        last_checkpoint.take_checkpoint(flink, job_id)
+        for _ in range(checkpoints):
+            last_checkpoint.take_checkpoint(flink, job_id)
     wait_until(lambda: has_checkpoint(cluster, job_id), "Flink to tell of the checkpoint")
     return job_id
 
@@ -165,15 +168,69 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
         refuse_stop_in_between(flink, job_id, time.monotonic())
 
 
-@pytest.mark.slow
-def test_directory_with_checkpoints_of_an_earlier_run_of_the_job_is_refused(cluster: SessionCluster) -> None:
+@dataclass(frozen=True)
+class EarlierStart:
+    """A start of a job that has left its last checkpoint in `directory`.
+
+    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have one.
+    """
+
+    cluster: SessionCluster
+    options: dict[str, str]
+    job_id: str
+    directory: Path
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the numbers of the checkpoints in the directory."""
+        return complete_checkpoints(str(self.directory))
+
+    def start_again(self, checkpoints: int) -> None:
+        run(self.cluster, self.options, checkpoints, job_id=self.job_id)
+
+    def hand_over(self, before: JobToRestart, target: Path) -> int:
+        """Stop the job, rescale its checkpoint, start it from the result; return the checkpoint's number."""
+        taken = take(before, self.job_id)
+        assert Path(taken["savepoint"]).parent == self.directory
+        plan = plan_rescale(taken["savepoint"], str(target), ["3"], max_parallelism=["256"])
+        execute_without_spark(plan)
+        known = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+        started = run_operator(HandOverJob(task_id="hand_over", **known), self.job_id)
+        wait_until(lambda: self.cluster.counts(started["job"]), "the job to count on")
+        assert self.cluster.alive() == {started["job"]}
+        return plan.checkpoint_id
+
+
+@pytest.fixture
+def earlier(cluster: SessionCluster) -> EarlierStart:
+    """Return a start of a job that has left the checkpoint 6 or, if Flink has made one by itself, 7."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
-    job_id = run(cluster, options)
-    directory = look(cluster, job_id, options).directory
-    copytree(last_checkpoint.newest_checkpoint(directory), f"{directory}/chk-999")
-    with pytest.raises(RequestError, match="from an earlier start"):
-        look(cluster, job_id, options)
-    assert cluster.alive() == {job_id}
+    job_id = run(cluster, options, checkpoints=6)
+    directory = Path(look(cluster, job_id, options).directory)
+    with cluster.open() as flink:
+        last_checkpoint.cancel(flink, job_id)
+    cluster.lose_both()
+    return EarlierStart(cluster, options, job_id, directory)
+
+
+@pytest.mark.slow
+def test_job_is_left_alone_while_the_highest_checkpoint_is_of_an_earlier_start(
+    cluster: SessionCluster, earlier: EarlierStart, tmp_path: Path
+) -> None:
+    (highest,) = earlier.numbers
+    earlier.start_again(checkpoints=1)
+    completed = earlier.numbers[0]
+    assert earlier.numbers == [completed, highest]
+    with pytest.raises(RequestError, match="from an earlier start of the job") as caught:
+        look(cluster, earlier.job_id, earlier.options)
+    assert caught.value.found == f"checkpoint {highest}"
+    assert f"checkpoint {completed}," in str(caught.value.expected)
+    assert cluster.alive() == {earlier.job_id}
+    with pytest.raises(RequestError, match="checkpoints of two starts of a job"):
+        find_metadata(str(earlier.directory))
+    move(earlier.directory / f"chk-{highest}", tmp_path)
+    before = look(cluster, earlier.job_id, earlier.options)
+    assert earlier.hand_over(before, tmp_path / "result") == completed + 2
 
 
 def test_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:

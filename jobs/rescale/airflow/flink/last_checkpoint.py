@@ -106,10 +106,13 @@ def cancel_after_checkpoint(
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
-    Raises `UnsupportedError` if all attempts have records in flight.
+    Raises `UnsupportedError` if all attempts have records in flight, and `RequestError` if the directory has newer
+    checkpoints from an earlier start of the job.
     """
     for _ in range(_ATTEMPTS):
         number = take_checkpoint(flink, job_id)
+        if complete_checkpoints(checkpoints)[-1:] > [number or 0]:
+            refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
         if not with_newest(checkpoints, holds_records_in_flight):
             return number
     raise UnsupportedError(
