@@ -20,9 +20,9 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 
 /**
- * What a user of Flink writes today to give a job another max parallelism: every record is read by the State Processor
- * API, keyed again and put into a new savepoint. The state is that of {@code big_savepoint}: one operator, one
- * {@code ValueState<byte[]>}, keys that are longs.
+ * The program that users of Flink write today to give a job another max parallelism: it reads every record by the State
+ * Processor API, keys it again and puts it into a new savepoint. The state is that of {@code big_savepoint}: one
+ * operator, one {@code ValueState<byte[]>}, keys of type long.
  *
  * <p>{@code StateProcessorRehash SOURCE TARGET UID STATE PARALLELISM MAX-PARALLELISM SCRATCH}
  */
@@ -50,11 +50,11 @@ public final class StateProcessorRehash {
                         .transform(new Put(state));
         SavepointWriter.newSavepoint(flink, heap, maxParallelism).withOperator(operator, put).write(target);
         flink.execute();
-        // Threads of the cluster may live on.
+        // Threads of the embedded cluster may outlive the job.
         System.exit(0);
     }
 
-    /** As fast as it was found to be: streaming, records on the heap, and a buffer before the file. */
+    /** The fastest variant of those tried: streaming, records on the heap, and a buffer before the file. */
     private static Configuration onThisMachine(int parallelism, Path scratch) throws Exception {
         Configuration options = new Configuration();
         options.setString("taskmanager.numberOfTaskSlots", Integer.toString(parallelism));

@@ -23,10 +23,13 @@ ROOT = Path(__file__).parents[2]
 
 GENERATED = "<!-- generated -->"
 
+_OF_DAGS = (
+    *("form", "graph", "approval"),
+    *("live-form", "live-rounds", "live-question", "live-not-yet", "live-cut-over", "live-aborted"),
+)
 PICTURES = (
-    *("tests/whole_airflow/screenshots/form.png", "tests/whole_airflow/screenshots/graph.png"),
-    *("tests/whole_airflow/screenshots/approval.png", "tests/report/screenshots/report.png"),
-    "tests/report/screenshots/load.png",
+    *(f"tests/whole_airflow/screenshots/{name}.png" for name in _OF_DAGS),
+    *(f"tests/report/screenshots/{name}.png" for name in ("report", "load")),
 )
 """Pictures that tests make, which the site has below `images`."""
 

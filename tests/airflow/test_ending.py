@@ -15,8 +15,9 @@ from airflow.sdk import DAG
 
 from rescale.airflow import ending
 from rescale.airflow.ending import end_task
+from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.job.job_tasks import job_end_task
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, HAND_OVER, LOOK, PLAN, PUBLISH
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, FOLLOW, HAND_OVER, LOOK, PLAN, PUBLISH, ROUNDS
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.plan.plan import Plan
@@ -63,6 +64,26 @@ def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     with pytest.raises(TaskEnded) as ended:
         end.python_callable(params=filled(**PLACES, parallelism=3, connection="nobody"), ti=instance)
     assert ended.value.error.what == f"{sentence}; {REMARK}"
+
+
+def test_end_of_an_aborted_live_rescale_says_what_to_do_with_its_rounds() -> None:
+    xcoms = {(FOLLOW, ROUNDS): {"target": "/rescaled"}}
+    instance = SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": {"end": "running", FOLLOW: "failed"}},
+    )
+    with DAG("a-dag", schedule=None) as dag:
+        end_task(after_publication=[], remark=lambda _: REMARK)
+    end: Any = dag.get_task("end")
+    with pytest.raises(TaskEnded) as ended:
+        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+    error = ended.value.error
+    assert error.what == f"nothing was published: the run ended before the job was cut over; {REMARK}"
+    assert (error.path, error.found) == ("/rescaled", f"failed: {FOLLOW}")
+    assert f'run "{DISCARD}" for this target' in str(error.advice)
 
 
 LOOKED = {"before": {"name": "clicks", "job_id": "1" * 32, "taking": "stop"}}

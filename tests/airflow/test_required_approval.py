@@ -10,7 +10,7 @@ import pytest
 from rescale.airflow import required_approval
 from rescale.airflow.forms.filled_form import refuse_unapproved_drops
 from rescale.airflow.required_approval import approval_reason, drops_need_approval, plan_to_execute
-from rescale.airflow.settings import ApprovalRules, Required, Settings
+from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
@@ -26,7 +26,7 @@ def plan_to(folder: Path, snapshot: str = "2-clicks", **surgery: Any) -> Plan:
     return plan_rescale(directory(snapshot), str(folder / "rescaled"), ["3"], **surgery)
 
 
-def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
+def require(required: PlansToApprove, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Settings(approval=ApprovalRules(required=required))
     monkeypatch.setattr(required_approval, "settings", lambda: ours)
 
@@ -34,22 +34,22 @@ def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("required", "asked", "surgery", "expected"),
     [
-        (Required(), False, {}, False),
-        (Required(), True, {}, True),
-        (Required(), False, {"drops": ["visits"]}, True),
-        (Required(), False, {"state_drops": ["visits:window-contents"]}, True),
-        (Required(), False, {"max_parallelism": ["visits=256"]}, True),
-        (Required(), False, {"max_parallelism": ["256"]}, False),
-        (Required(always=True), False, {}, True),
-        (Required(above_gigabytes=0), False, {}, True),
-        (Required(above_gigabytes=1000), False, {}, False),
-        (Required(above_gigabytes=1000), True, {}, True),
-        (Required(drops=True), False, {}, False),
-        (Required(drops=True), False, {"drops": ["visits"]}, True),
+        (PlansToApprove(), False, {}, False),
+        (PlansToApprove(), True, {}, True),
+        (PlansToApprove(), False, {"drops": ["visits"]}, True),
+        (PlansToApprove(), False, {"state_drops": ["visits:window-contents"]}, True),
+        (PlansToApprove(), False, {"max_parallelism": ["visits=256"]}, True),
+        (PlansToApprove(), False, {"max_parallelism": ["256"]}, False),
+        (PlansToApprove(always=True), False, {}, True),
+        (PlansToApprove(above_gigabytes=0), False, {}, True),
+        (PlansToApprove(above_gigabytes=1000), False, {}, False),
+        (PlansToApprove(above_gigabytes=1000), True, {}, True),
+        (PlansToApprove(drops=True), False, {}, False),
+        (PlansToApprove(drops=True), False, {"drops": ["visits"]}, True),
     ],
 )
 def test_form_cannot_waive_a_required_approval(
-    required: Required,
+    required: PlansToApprove,
     asked: bool,
     surgery: dict[str, list[str]],
     expected: bool,
@@ -70,7 +70,7 @@ def test_form_cannot_waive_a_required_approval(
 
 
 def test_published_plan_needs_no_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    require(Required(always=True), monkeypatch)
+    require(PlansToApprove(always=True), monkeypatch)
     plan = plan_to(tmp_path)
     execute_without_spark(plan)
     assert plan_to_execute({"plan": places_of(plan).plan}, filled(**PLACES)) == plan
@@ -89,9 +89,9 @@ def test_old_rows_need_an_approval(tmp_path: Path) -> None:
         refuse_unapproved_drops(filled(**PLACES, old_rows=["a:b=1d"], require_approval=False), required=False)
 
 
-@pytest.mark.parametrize("required", [Required(always=True), Required(drops=True)])
+@pytest.mark.parametrize("required", [PlansToApprove(always=True), PlansToApprove(drops=True)])
 def test_form_with_drops_need_not_ask_if_the_platform_requires_the_approval(
-    required: Required, monkeypatch: pytest.MonkeyPatch
+    required: PlansToApprove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = filled(**PLACES, drops=["visits"])
     assert not drops_need_approval()

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.forms.form import discard_form, rescale_form
-from rescale.airflow.settings import VARIABLE, Required, SparkSettings, read_settings, settings
+from rescale.airflow.settings import VARIABLE, PlansToApprove, SparkSettings, read_settings, settings
 from rescale.demo.airflow_home import dag_folder
 from rescale.text.errors import RequestError
 
@@ -108,7 +108,7 @@ def test_example_settings_are_valid() -> None:
     assert (ours.tasks.pool, ours.approval.four_eyes, len(ours.notify.failed)) == ("rescale", True, 1)
     assert (ours.approval.remind_minutes, len(ours.notify.expiring)) == (30, 1)
     assert ours.spark == SparkSettings(connection="spark_default")
-    assert ours.approval.required == Required(above_gigabytes=500, drops=True)
+    assert ours.approval.required == PlansToApprove(above_gigabytes=500, drops=True)
 
 
 @pytest.mark.parametrize("one_run", [False, True])

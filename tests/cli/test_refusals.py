@@ -61,7 +61,7 @@ def test_unaligned_checkpoint_is_refused(capsys: Captured, name: str, tmp_path: 
     error = refusal(capsys, snapshots.directory(name), tmp_path / "target")
     assert "records in flight" in error["what"]
     assert "take a savepoint or an aligned checkpoint" in error["advice"]
-    assert "If the job no longer runs, start it from this checkpoint at its old parallelism first" in error["advice"]
+    assert "If the job no longer runs, first start it from this checkpoint at its old parallelism" in error["advice"]
     assert "execution.checkpointing.aligned-checkpoint-timeout" in error["advice"]
 
 

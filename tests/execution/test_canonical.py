@@ -164,9 +164,9 @@ def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(wanted: str, 
     """A full checkpoint of RocksDB before Flink 1.16 has its timers twice: as keyed and as raw keyed state."""
     source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
-    (operator,) = (operator for operator in snapshot.operators if operator.doubled_timers)
+    (operator,) = (operator for operator in snapshot.operators if operator.duplicate_timers)
     assert not operator.heap_timers
-    file = Path(snapshot.files[operator.doubled_timers[0].extent.file][0])
+    file = Path(snapshot.files[operator.duplicate_timers[0].extent.file][0])
     content = bytearray(file.read_bytes())
     namespace = content.index(b"\0", content.index(b"user-1"))
     content[namespace + 8] ^= 1  # last byte of the timer's time

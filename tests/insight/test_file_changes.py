@@ -117,14 +117,26 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     changes = compared(*apart)
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
-    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), places_in_s3=0)
+    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), directories=1, places_in_s3=0)
     assert estimated.pays is pays
-    many = msgspec.structs.replace(operator, entries=20_000 + operator.entries)
-    assert FileChanges.estimated("/a", "/b", 10.0, (many,), 0).round_seconds > estimated.round_seconds + 0.4
     text = file_changes_text(estimated)
     assert ("pays off (rescale follow)" in text) is pays
     assert ("saves little here" in text) is not pays
     assert "100 MB/s of new SST files" in text
+
+
+def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(apart: tuple[str, str]) -> None:
+    changes = compared(*apart)
+
+    def seconds(entries: int, directories: int) -> float:
+        operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
+        estimated = FileChanges.estimated("/a", "/b", 1.0, (*operators,), directories=directories, places_in_s3=0)
+        return estimated.round_seconds
+
+    assert seconds(250_000, 1) - seconds(0, 1) == pytest.approx(1.0)
+    assert seconds(0, 26) - seconds(0, 1) == pytest.approx(1.0)
+    directories = sum(len(operator.databases) for operator in open_snapshot(apart[1]).operators)
+    assert changes.round_seconds >= seconds(0, directories)
 
 
 def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpoints, capsys: Captured) -> None:

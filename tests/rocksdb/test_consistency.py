@@ -72,7 +72,7 @@ def test_missing_or_additional_sst_file_is_refused(stored: Stored) -> None:
 
 def test_sst_file_of_another_size_is_refused(stored: Stored) -> None:
     files = [replace(file, length=file.length + 1) if file.name.endswith(".sst") else file for file in stored.files]
-    with pytest.raises(SnapshotError, match="another size") as caught:
+    with pytest.raises(SnapshotError, match="differs from the MANIFEST") as caught:
         checked_manifest(files, read_file, stored.states)
     assert caught.value.path in {file.uri for file in files if file.name.endswith(".sst")}
 
@@ -143,10 +143,10 @@ def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
         ("merge_operator={id=StringAppendTESTOperator;delimiter=\\;}", "merge operator"),
         ("merge_operator=UInt64AddOperator", "merge operator"),
         ("comparator=rocksdb.ReverseBytewiseComparator", "comparator"),
-        ("table_factory=PlainTable", "another format"),
+        ("table_factory=PlainTable", "a format other"),
     ],
 )
-def test_foreign_options_are_refused(stored: Stored, other_option: str, said: str) -> None:
+def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option: str, said: str) -> None:
     option = other_option.partition("=")[0]
 
     def foreign(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ def files(*names: str, length: int = 1) -> list[StoredFile]:
     return [StoredFile(name, f"s3://bucket/{name}", length) for name in names]
 
 
-def test_files_that_flink_stores_are_needed() -> None:
+def test_all_kinds_of_files_that_flink_stores_are_kept() -> None:
     assert needed_files(files(*LISTED)) == files(*LISTED)
 
 
@@ -33,7 +33,7 @@ def test_empty_write_ahead_log_is_not_needed() -> None:
         ),
     ],
 )
-def test_other_files_are_refused(name: str, said: str) -> None:
+def test_files_that_flink_never_stores_are_refused(name: str, said: str) -> None:
     with pytest.raises(UnsupportedError, match=said) as caught:
         needed_files(files(*LISTED, name))
     assert caught.value.found == name

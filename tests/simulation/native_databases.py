@@ -19,7 +19,7 @@ from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
-from rescale.rocksdb.sst.identity import settle_identity
+from rescale.rocksdb.sst.identity import overwrite_identity
 from support.rocksdb_writer import MERGE, Writer, written
 
 Rows = dict[str, dict[bytes, bytes]]
@@ -53,7 +53,7 @@ def write_database(
     """Return the files, by name, of a database that holds `rows`, written in a way that is drawn.
 
     States in `lists` are written element by element, since their values are joined by commas. The rows of `foreign` are
-    hidden by deleted ranges, as when Flink clips a database.
+    hidden by range tombstones, as when Flink clips a database.
     """
     with (
         tempfile.TemporaryDirectory(dir=scratch()) as folder,
@@ -122,7 +122,7 @@ def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: st
         if file.endswith(".sst"):
             path = folder / file
             path.write_bytes(files[file].replace(identity, b"-" * len(identity)))
-            settle_identity(path, f"{name}/{file}", _CREATED)
+            overwrite_identity(path, f"{name}/{file}", _CREATED)
             settled[file] = path.read_bytes()
         elif file.startswith("MANIFEST-"):
             settled[file] = write_manifest(_timeless(read_manifest(files[file], file)), file)

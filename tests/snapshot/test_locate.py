@@ -21,7 +21,7 @@ def locator(directory: str = "/save/one", *allow: str) -> Locator:
     return Locator(f"{directory}/_metadata", directory, allow)
 
 
-def test_extent_of_every_form_of_stream() -> None:
+def test_every_form_of_stream_has_its_extent() -> None:
     where = locator()
     inline = InlineStream("name", b"state", position=40)
     assert where.extent(inline) == Extent(0, 40, 5)
@@ -36,7 +36,7 @@ def test_extent_of_every_form_of_stream() -> None:
     assert where.whole_sizes == {1: 7, 2: 8}
 
 
-def test_a_part_of_an_extent_counts_from_its_start() -> None:
+def test_part_of_an_extent_counts_from_the_start_of_the_extent() -> None:
     assert Extent(2, 100, 50).part(7, 3) == Extent(2, 107, 3)
 
 
@@ -81,7 +81,7 @@ def test_local_file_in_a_snapshot_on_s3_is_refused(allow: tuple[str, ...]) -> No
     assert "--allow-prefix" not in str(caught.value.advice)
 
 
-def test_a_checkpoint_may_use_the_directory_of_its_job() -> None:
+def test_checkpoint_may_use_files_in_the_directory_of_its_job() -> None:
     where = locator("/job/chk-3")
     assert where.extent(FileStream("file:/job/shared/a", 1)) == Extent(1, 0, 1)
     assert where.extent(RelativeFileStream("../taskowned/b", 2)) == Extent(2, 0, 2)

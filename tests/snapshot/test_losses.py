@@ -43,13 +43,13 @@ def in_rocksdb(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
         ("eventQueuesStateName", VOID_NAMESPACE, True),
     ],
 )
-def test_state_that_needs_timers_and_has_none(name: str, namespace: bytes, *, warned: bool) -> None:
+def test_state_that_needs_timers_and_has_none_is_reported(name: str, namespace: bytes, *, warned: bool) -> None:
     warnings = list(lost_timers(snapshot(in_rocksdb(header_of(name, namespace)))))
     assert bool(warnings) is warned
     assert all(warning.startswith("windows: ") for warning in warnings)
 
 
-def test_timers_on_the_heap_and_in_rocksdb_are_timers() -> None:
+def test_state_with_timers_on_the_heap_or_in_rocksdb_is_not_reported() -> None:
     contents = header_of("window-contents", TIME_WINDOW)
     assert not list(lost_timers(snapshot(in_rocksdb(contents, with_timers=True))))
     queue = header_of("_timer_state/event_window-timers", TIME_WINDOW, kind=3)
@@ -57,7 +57,7 @@ def test_timers_on_the_heap_and_in_rocksdb_are_timers() -> None:
     assert not list(lost_timers(snapshot(in_rocksdb(both))))
 
 
-def test_streams_on_the_heap_have_their_timers_elsewhere() -> None:
+def test_heap_streams_without_timers_are_not_reported() -> None:
     stream = own_stream(0, 1, 128, Framing.HEAP, header_of("window-contents", TIME_WINDOW))
     assert not list(lost_timers(snapshot(operator("windows", 1, keyed=(stream,)))))
 
@@ -71,7 +71,7 @@ def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -
     return snapshot(replace(plain, entry=entry), missing=missing, directory=directory)
 
 
-def test_files_that_a_checkpoint_places_beside_its_metadata_are_mislaid_if_they_are_gone() -> None:
+def test_missing_files_beside_the_metadata_of_a_checkpoint_are_reported() -> None:
     relative, gone = RelativeFileStream("shared-1", 5), ("/jobs/chk-7/shared-1",)
     (warning,) = mislaid_files(with_shared_file(relative, "/jobs/chk-7", gone))
     assert warning.startswith(

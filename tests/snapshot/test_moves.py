@@ -45,7 +45,7 @@ def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path)
     assert any(f"below {new.parent}" in text for text in findings(snapshot))
 
 
-def test_a_planned_source_is_read_as_planned(tmp_path: Path) -> None:
+def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> None:
     _, new = moved_job(MOVED[0], tmp_path)
     snapshot = open_snapshot(str(new))
     again = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
@@ -88,7 +88,7 @@ def test_two_possible_places_of_moved_files_are_refused(tmp_path: Path) -> None:
     assert str(new.parent / "shared") in str(caught.value.found)
 
 
-def test_a_checkpoint_is_read_from_another_bucket(tmp_path: Path, s3: S3Server) -> None:
+def test_checkpoint_copied_to_another_bucket_is_read(tmp_path: Path, s3: S3Server) -> None:
     _, new = moved_job(MOVED[0], tmp_path)
     s3.create_bucket("replica")
     place = "s3://replica/job"

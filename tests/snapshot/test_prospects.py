@@ -61,7 +61,7 @@ def restored(foretold: Prospects) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
-def test_prospects_of_snapshots_of_flink(line: ReleaseLine) -> None:
+def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
     """All states are restored by a newer line, except special types; an older line restores nothing."""
     unknown = {"raw keyed state", "raw", "raw operator state", "records in flight", "changelog"}
     unknown |= {"coordinator", "SourceReaderState"}
@@ -103,7 +103,7 @@ def test_unrestorable_state_affects_other_states_only_in_the_heap_format() -> No
     assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
 
-def test_waiting_rows_of_an_unbounded_over_are_unknown() -> None:
+def test_buffered_rows_of_an_unbounded_over_have_an_unknown_prospect() -> None:
     def of(*others: str) -> KeyedHeader:
         return KeyedHeader(False, LONG, tuple(state(name, LONG) for name in ("accState", "inputState", *others)))
 
@@ -149,14 +149,14 @@ def hidden_by(class_name: str) -> bytes:
         (b"", "unknown", "is missing"),
     ],
 )
-def test_unreadable_header_decides_the_whole_keyed_state(header: bytes, restores: str, said: str) -> None:
+def test_unreadable_header_decides_the_prospect_of_all_keyed_state(header: bytes, restores: str, said: str) -> None:
     foretold = prospects(of_flink_1(keyed(header)), NEWEST)
     assert restored(foretold) == {"keyed state": restores}
     assert foretold.operators[0].states[0].reason is not None
     assert said in foretold.operators[0].states[0].reason.why
 
 
-def test_sources_and_sinks_by_the_names_of_their_states() -> None:
+def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
     by_name_and_line = {}
     for name in ("1.17.2-consumer", "1.20-consumer", "1.20-source"):
         opened_one = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
@@ -187,7 +187,7 @@ def test_sources_and_sinks_by_the_names_of_their_states() -> None:
         "bucket-states",
     ],
 )
-def test_sink_state_in_bytes_of_its_own_is_unknown(name: str) -> None:
+def test_sink_state_in_a_format_of_its_own_has_an_unknown_prospect(name: str) -> None:
     """A state of the same type beside it is the job's, and is restored."""
     split = DistributionMode.SPLIT_DISTRIBUTE
     header = OperatorStateHeader(6, False, tuple(operator_list(state) for state in (name, "words")), ())
@@ -196,7 +196,7 @@ def test_sink_state_in_bytes_of_its_own_is_unknown(name: str) -> None:
     assert restores == {name: "unknown", "words": "yes"}
 
 
-def test_state_without_types_is_unknown() -> None:
+def test_state_without_types_has_an_unknown_prospect() -> None:
     raw = tuple(own_stream(i, 2, 128, Framing.RAW) for i in range(2))
     elements_of_words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
     restores = restored(
@@ -205,7 +205,7 @@ def test_state_without_types_is_unknown() -> None:
     assert restores == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
 
 
-def test_operator_has_the_verdict_of_its_worst_state() -> None:
+def test_operator_has_the_prospect_of_its_worst_state() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
     foretold = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
     assert [operator.restores.value for operator in foretold.operators] == ["no", "yes"]

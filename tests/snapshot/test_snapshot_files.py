@@ -55,10 +55,10 @@ def test_changed_file_is_refused_unless_its_version_is_ignored(files: SnapshotFi
 
 
 def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
-    with pytest.raises(SnapshotError, match="read at once") as caught:
+    with pytest.raises(SnapshotError, match="too long for one read") as caught:
         files.read(Extent(1, 0, LARGEST_READ + 1))
     assert caught.value.path == files.uri(Extent(1, 0, 0))
-    with pytest.raises(SnapshotError, match="read at once"):
+    with pytest.raises(SnapshotError, match="too long for one read"):
         files.read(Extent(1, 0, 5), limit=4)
 
 

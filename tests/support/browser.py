@@ -45,7 +45,7 @@ class Pages:
     def open_form(self) -> None:
         self.driver.get(self._dag)
         self._press("[data-testid=trigger-dag-button]")
-        self._see("[name=element_source]")
+        self._see("[name=element_target]")
 
     def fill(self, **values: Any) -> None:
         """Writes into the fields of the form that are in sight."""
@@ -113,6 +113,14 @@ class Pages:
         self._press("[data-testid=mark-run-as-button]")
         self._press("[data-testid=mark-run-as-failed]")
         self._press("[data-testid=mark-run-as-confirm]")
+
+    def show_end_of_log(self) -> None:
+        """Break the long lines of the log that is shown, and scroll to its end."""
+        self._see("body").send_keys("w")
+        scroll = "for (let e = arguments[0]; e; e = e.parentElement) e.scrollTop = e.scrollHeight"
+        for _ in range(3):  # lines get their heights when they come into sight
+            self.driver.execute_script(scroll, self._see("[data-testid=virtualized-list]"))
+            time.sleep(1)
 
     def log_of(self, run_id: str, task_id: str, text: str) -> str:
         """The log of a task as it is shown, when it shows these words."""

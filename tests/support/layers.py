@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.rocksdb.assembly.continued_database import continued_manifest, place_of_changes
-from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
+from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
 from rescale.rocksdb.engine.table_writer import Rows, TableWriter
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
@@ -85,7 +85,7 @@ def write_layers(path: Path, models: Sequence[Model]) -> Manifest:
         }
         new = {state: [table for table, _ in some] for state, some in tables.items()}
         known = manifest.files
-        manifest = continued_manifest(manifest, new, place, CREATED) if place else manifest_of(new, CREATED)
+        manifest = continued_manifest(manifest, new, place, CREATED) if place else new_manifest(new, CREATED)
         names = [name for name in manifest.files if name not in known]
         files |= zip(names, [data for some in tables.values() for _, data in some], strict=True)
     lay_out(path, manifest, files)

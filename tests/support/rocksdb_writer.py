@@ -7,7 +7,7 @@ is read is a checkpoint, as Flink takes it.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,16 +25,26 @@ MERGE = "merge_operator={id=StringAppendTESTOperator;delimiter=,}"
 _POINTERS = (
     *("options_create", "writeoptions_create", "flushoptions_create", "readoptions_create", "open_column_families"),
     *("checkpoint_object_create", "mergeoperator_create", "create_iterator_cf", "iter_key", "iter_value"),
-    "get_cf",
+    *("get_cf", "compactionfilter_create"),
 )
 _SIZED = (ctypes.c_char_p, ctypes.c_size_t)
-_P = ctypes.c_void_p
+_P, _SIZE, _Flag = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_ubyte)
 
 
 class Writer:
-    """An open database and its model: value by state and key."""
+    """An open database and its model: value by state and key.
 
-    def __init__(self, path: Path, states: Sequence[str], options: str, library: ctypes.CDLL | None = None) -> None:
+    Compactions replace each value by what `left` returns for it, as Flink's TTL filter drops expired elements of lists.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        states: Sequence[str],
+        options: str,
+        library: ctypes.CDLL | None = None,
+        left: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         self._library = library or _own_library()
         for name in _POINTERS:
             getattr(self._library, f"rocksdb_{name}").restype = _P
@@ -43,6 +53,11 @@ class Writer:
         self._checked("get_options_from_string", made, (OPTIONS + options).encode(), chosen)
         if library is not None:
             self._call("options_set_merge_operator", chosen, _P(self._call("mergeoperator_create", *_merge_operator())))
+        if left is not None:
+            self._filter = _compaction_filter(left)
+            self._call(
+                "options_set_compaction_filter", chosen, _P(self._call("compactionfilter_create", *self._filter))
+            )
         names = ["default", *states]
         handles = (_P * len(names))()
         encoded = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
@@ -210,6 +225,28 @@ def _name(_: int) -> int:
 def _merge_operator() -> tuple[Any, ...]:
     """The arguments of `rocksdb_mergeoperator_create`: a merge operator that old releases do not know by its name."""
     return None, _forget, _full_merge, _partial_merge, None, _name
+
+
+_Filter = ctypes.CFUNCTYPE(
+    ctypes.c_ubyte, _P, ctypes.c_int, _P, _SIZE, _P, _SIZE, ctypes.POINTER(_P), ctypes.POINTER(_SIZE), _Flag
+)
+
+
+def _compaction_filter(left: Callable[[bytes], bytes]) -> tuple[Any, ...]:
+    """The arguments of `rocksdb_compactionfilter_create`, which must live as long as the database."""
+    values: list[ctypes.Array[ctypes.c_char]] = []
+
+    @_Filter
+    def changed(
+        _: int, __: int, ___: int, ____: int, value: int, length: int, new: Any, size: Any, is_changed: Any
+    ) -> int:
+        before = ctypes.string_at(value, length)
+        if (after := left(before)) != before:
+            values.append(ctypes.create_string_buffer(after, len(after)))
+            new[0], size[0], is_changed[0] = ctypes.addressof(values[-1]), len(after), 1
+        return 0
+
+    return None, _forget, changed, _name
 
 
 def _sized(data: bytes) -> tuple[Any, Any]:

@@ -53,7 +53,7 @@ class Spoilt:
         return path, read_manifest(path.read_bytes(), str(path))
 
     def state(self, number: int) -> ColumnFamily:
-        """Return the first state that has both files of the source and deleted ranges."""
+        """Return the first state that has both files of the source and range tombstones."""
         families = self.manifest(number)[1].column_families
         return next(
             family
@@ -115,7 +115,7 @@ def is_range(file: LiveFile) -> bool:
 
 
 def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
-    """A published result at parallelism 3, whose directories have foreign rows, which deleted ranges hide."""
+    """A published result at parallelism 3, whose directories have foreign rows, which range tombstones hide."""
     source = relocated(name, folder / "source")
     with (
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),

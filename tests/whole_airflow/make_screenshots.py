@@ -1,52 +1,168 @@
 """Make the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
 
-They show what `rescale demo --ui` starts: the trigger form, filled in, the question about the plan, and the graph of
-the run after the answer.
+Those of *Rescale a savepoint* show what `rescale demo --ui` starts: the trigger form, filled in, the question about the
+plan, and the graph of the run after the answer. Those of *Rescale a running job* show two runs with a job of a real
+Flink: one is followed, postponed and aborted, the other one is cut over. `savepoint` or `job` makes only its pictures.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from selenium.webdriver import Chrome
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from oracle.distribution import LINES  # noqa: E402
+from rescale.airflow.live.cut_over_question import CUT_OVER, NOT_YET  # noqa: E402
+from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW  # noqa: E402
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome  # noqa: E402
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint  # noqa: E402
 from rescale.demo.ui import components  # noqa: E402
 from rescale.storage.locations import join  # noqa: E402
 from support.browser import Pages, browser  # noqa: E402
+from support.session_cluster import (  # noqa: E402
+    ROCKSDB,
+    SessionCluster,
+    has_checkpoint,
+    session_cluster,
+    wait_until,
+)
+
+FOLDER = HERE / "screenshots"
+
+_PATIENCE_SECONDS = 300
+
+_CHECKPOINTS = {
+    **ROCKSDB,
+    "execution.checkpointing.interval": "3s",
+    "execution.checkpointing.num-retained": "10",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+}
+_KEYS_BYTES_RATE = ("60000", "100", "200")
+"""Arguments of the job `Bulk`: number of keys, bytes of a value, keys that change in a second."""
 
 
 def main() -> None:
-    folder = HERE / "screenshots"
-    folder.mkdir(exist_ok=True)
+    FOLDER.mkdir(exist_ok=True)
+    makers: dict[str, Callable[[AirflowHome, Chrome], None]] = {"savepoint": of_a_savepoint, "job": of_a_job}
     with tempfile.TemporaryDirectory() as scratch, s3_server(Path(scratch)) as server:
         upload_savepoint()
         home = AirflowHome(Path(scratch, "airflow"), server.connection)
         home.migrate()
         with components(home), browser(1100, 1420) as driver:
-            pages = Pages(driver, home.url, DAG_ID)
-            pages.log_in(USER, home.password)
-            driver.set_window_size(1100, 1760)
-            pages.open_form()
-            pages.fill(source=SOURCE, target=join(TARGETS, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
-            pages.switch_on("require_approval")
-            driver.save_screenshot(str(folder / "form.png"))
-            driver.set_window_size(1100, 1420)
-            pages.trigger()
-            run_id = pages.wait_for_the_run()
-            pages.wait_for_question(300)
-            pages.question_of(run_id, "approve")
-            driver.save_screenshot(str(folder / "approval.png"))
-            pages.answer("Approve")
-            pages.open_run(run_id)
-            pages.wait_for_state("Success", 300)
-            driver.set_window_size(1500, 760)
-            pages.show_graph()
-            driver.save_screenshot(str(folder / "graph.png"))
+            Pages(driver, home.url, DAG_ID).log_in(USER, home.password)
+            for name in sys.argv[1:] or makers:
+                makers[name](home, driver)
+
+
+def picture(driver: Chrome, name: str, width: int, height: int) -> None:
+    driver.set_window_size(width, height)
+    driver.save_screenshot(str(FOLDER / f"{name}.png"))
+
+
+def of_a_savepoint(home: AirflowHome, driver: Chrome) -> None:
+    pages = Pages(driver, home.url, DAG_ID)
+    driver.set_window_size(1100, 1760)
+    pages.open_form()
+    pages.fill(source=SOURCE, target=join(TARGETS, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
+    pages.switch_on("require_approval")
+    picture(driver, "form", 1100, 1760)
+    driver.set_window_size(1100, 1420)
+    pages.trigger()
+    run_id = pages.wait_for_the_run()
+    pages.wait_for_question(_PATIENCE_SECONDS)
+    pages.question_of(run_id, "approve")
+    picture(driver, "approval", 1100, 1420)
+    pages.answer("Approve")
+    pages.open_run(run_id)
+    pages.wait_for_state("Success", _PATIENCE_SECONDS)
+    driver.set_window_size(1500, 760)
+    pages.show_graph()
+    picture(driver, "graph", 1500, 760)
+
+
+def of_a_job(home: AirflowHome, driver: Chrome) -> None:
+    pages = Pages(driver, home.url, "rescale_job")
+    with tempfile.TemporaryDirectory(prefix="state-") as state:
+        checkpoints = {"state.checkpoints.dir": Path(state, "checkpoints").as_uri()}
+        with session_cluster(list(LINES.values())[-1], **_CHECKPOINTS, **checkpoints) as cluster:
+            _abort(pages, cluster, f"{state}/bulk-3")
+            _cut_over(pages, cluster, f"{state}/bulk-4")
+
+
+def _abort(pages: Pages, cluster: SessionCluster, target: str) -> None:
+    """Follow a job, put off its cut-over, and abort the run."""
+    job_id = _start(cluster)
+    _fill(pages, cluster, job_id, target, parallelism=3)
+    picture(pages.driver, "live-form", 1100, 1760)
+    run_id = _trigger(pages)
+    _picture_of_log(pages, "live-rounds", run_id, FOLLOW, "round 1")
+    _answer(pages, run_id, NOT_YET)
+    _picture_of_log(pages, "live-not-yet", run_id, ASK_CUT, "not yet")
+    pages.open_run(run_id)
+    pages.mark_as_failed()
+    pages.wait_for_state("Failed", _PATIENCE_SECONDS)
+    _picture_of_log(pages, "live-aborted", run_id, "end", "still runs")
+    assert cluster.job(job_id).runs
+    cluster.clear()
+
+
+def _cut_over(pages: Pages, cluster: SessionCluster, target: str) -> None:
+    _fill(pages, cluster, _start(cluster), target, parallelism=4)
+    run_id = _trigger(pages)
+    _answer(pages, run_id, CUT_OVER, "live-question")
+    pages.open_run(run_id)
+    pages.wait_for_state("Success", _PATIENCE_SECONDS)
+    _picture_of_log(pages, "live-cut-over", run_id, FOLLOW, "stood still")
+
+
+def _start(cluster: SessionCluster) -> str:
+    """Start a job, and return its id as soon as it has a checkpoint."""
+    job_id = cluster.run(2, *_KEYS_BYTES_RATE, main="Bulk")
+    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    return job_id
+
+
+def _fill(pages: Pages, cluster: SessionCluster, job_id: str, target: str, parallelism: int) -> None:
+    pages.driver.set_window_size(1100, 2600)
+    pages.open_form()
+    pages.fill(flink=cluster.address, job=job_id, jar="counts.jar", target=target)
+    pages.choose("taking", "checkpoint")
+    pages.fill(parallelism=parallelism, max_parallelism=256)
+    pages.open_section("Starting it again")
+    pages.fill(entry_class="Bulk", arguments="\n".join(_KEYS_BYTES_RATE))
+    pages.open_section("While it runs")
+    pages.switch_on("while_it_runs")
+    pages.choose("cut_over", "when approved")
+
+
+def _trigger(pages: Pages) -> str:
+    pages.trigger()
+    return pages.wait_for_the_run()
+
+
+def _picture_of_log(pages: Pages, name: str, run_id: str, task_id: str, text: str) -> None:
+    """Show the end of a task's log as soon as it has a line with `text`; a page has the lines that are in sight."""
+    pages.driver.set_window_size(1200, 2600)
+    pages.log_of(run_id, task_id, text)
+    pages.driver.set_window_size(1200, 760)
+    pages.show_end_of_log()
+    picture(pages.driver, name, 1200, 760)
+
+
+def _answer(pages: Pages, run_id: str, option: str, shown: str | None = None) -> None:
+    """Answer the question whether to cut over; the picture of the question is called `shown`."""
+    pages.open_run(run_id)
+    pages.wait_for_question(_PATIENCE_SECONDS)
+    pages.question_of(run_id, ASK_CUT)
+    if shown is not None:
+        picture(pages.driver, shown, 1100, 1000)
+    pages.answer(option)
 
 
 if __name__ == "__main__":

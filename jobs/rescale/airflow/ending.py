@@ -19,6 +19,7 @@ from typing import Any
 from airflow.sdk import TriggerRule
 
 from rescale.airflow.connections.access import form_access
+from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
@@ -26,6 +27,7 @@ from rescale.airflow.steps.earlier_tasks import (
     INSPECT,
     PLAN,
     PUBLISH,
+    ROUNDS,
     VERIFY,
     WITH_PODS,
     Summary,
@@ -138,6 +140,11 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
 
     planned, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
     if planned is None:
+        rounds = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=ROUNDS)
+        if rounds is not None:
+            advice = f'{_ADVICE}; or remove the files of the rounds: run "{DISCARD}" for this target'
+            what = "nothing was published: the run ended before the job was cut over"
+            raise RescaleError(what, path=rounds["target"], found=_failed(ti), advice=advice)
         raise RescaleError(
             "nothing was published: the run ended before there was a plan", found=_failed(ti), advice=_ADVICE
         )

@@ -61,7 +61,7 @@ HandOver = Print | RunJar | PatchDeployment
 
 
 def hand_over_of(document: Mapping[str, Any]) -> HandOver:
-    """Return the hand-over of a document (`msgspec.to_builtins`). Raises `RequestError` with the wrong field."""
+    """Return the hand-over of a document (`msgspec.to_builtins`). Raises `RequestError` if a field is wrong."""
     try:
         hand_over: HandOver = msgspec.convert(document, HandOver)
     except msgspec.ValidationError as error:

@@ -136,14 +136,14 @@ def make_plan(
         skip_task(f"nothing to do: {_no_change(plan)}")
     _refuse_run(plan, params, ti)
     published = is_published(plan)
-    how = None if published else how_proven(plan, proof_of(params))
+    sentence = None if published else how_proven(plan, proof_of(params))
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
     log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
     if not published:
-        if how is not None:
-            log_text(how)
+        if sentence is not None:
+            log_text(sentence)
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
         store_plan_page(plan, page)
         log.info("%s", put_report(plan, shown))

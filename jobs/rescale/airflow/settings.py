@@ -45,7 +45,7 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ) from None
 
 
-class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NotifiersByEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Notifiers by event.
 
     `waiting`: a plan waits for an answer. `expiring`: it will soon count as rejected. `failed`: a run failed. `back`: a
@@ -58,7 +58,7 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     back: tuple[Notifier, ...] = ()
 
 
-class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlansToApprove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Plans that need an approval, whatever the form says.
 
     These are all plans (`always`), plans that write more than `above_gigabytes` (10⁹ bytes), or plans that drop
@@ -81,7 +81,7 @@ class ApprovalRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[str, ...] = ()
     four_eyes: bool = False
     remind_minutes: Minutes = 15
-    required: Required = Required()
+    required: PlansToApprove = PlansToApprove()
 
 
 class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,7 +115,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     runs_at_once: int | None = None
     form: dict[str, Any] = {}
     approval: ApprovalRules = ApprovalRules()
-    notify: Notify = Notify()
+    notify: NotifiersByEvent = NotifiersByEvent()
     spark: SparkSettings | None = None
     """None: a step that is a process uses the cores of its worker."""
 

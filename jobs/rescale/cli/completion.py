@@ -30,7 +30,7 @@ def complete_operators(action: argparse.Action, end: str = "=") -> None:
 
 
 def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Return the uids of the snapshot, with `end`.
+    """Return the uids of the snapshot, each followed by `end`.
 
     A snapshot in S3 has no completions, because reading it takes too long. Names with control characters are left out.
     """

@@ -63,9 +63,9 @@ class Output:
         except OSError:  # the disk is full, for instance: the exit code still tells the class of the error
             redirect_to_devnull(sys.stderr)
 
-    def interrupted(self, how: KeyboardInterrupt, *, resumes: bool) -> int:
+    def interrupted(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code; `resumes`: the same command resumes the work."""
-        code = exit_code_of(how)
+        code = exit_code_of(interruption)
         what = "interrupted; the same command resumes" if resumes else "interrupted"
         if self.json:
             print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=code)))

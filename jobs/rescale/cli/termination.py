@@ -14,9 +14,9 @@ class Terminated(KeyboardInterrupt):
     """Exception that SIGTERM raises in the main thread."""
 
 
-def exit_code_of(how: KeyboardInterrupt) -> int:
+def exit_code_of(interruption: KeyboardInterrupt) -> int:
     """Return the exit code of an interrupted process."""
-    return TERMINATED if isinstance(how, Terminated) else INTERRUPTED
+    return TERMINATED if isinstance(interruption, Terminated) else INTERRUPTED
 
 
 def raise_on_sigterm() -> None:

@@ -109,11 +109,11 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
         _put(result_uri, document)
     except Exception as error:
         ours = unexpected(error)
-        _tell(failure)
+        _print_error(failure)
         print(f"error: the result document could not be written: {ours}", file=sys.stderr)
         return (failure or ours).exit_code
     if not arguments.attached:
-        _tell(failure)
+        _print_error(failure)
     return 0 if failure is None else failure.exit_code
 
 
@@ -150,7 +150,7 @@ def _put(result_uri: str, document: bytes) -> None:
     open_store(result_uri).put(result_uri, document)
 
 
-def _tell(failure: RescaleError | None) -> None:
+def _print_error(failure: RescaleError | None) -> None:
     if failure is not None:
         print(f"error: {failure}", file=sys.stderr)
 

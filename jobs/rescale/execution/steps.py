@@ -28,11 +28,11 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
-from rescale.flink.keys.key_function import names_function
+from rescale.flink.keys.key_function import is_function_name
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
-from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.plan.proof import Proof, refuse_impossible_proof
 from rescale.plan.proof_scope import how_proven
 from rescale.planning.request.key_hashes import choose_key_hashes
 from rescale.planning.request.operator_shapes import Shape, by_operator
@@ -193,7 +193,7 @@ def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[s
         for operator in certified.operators
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
-        and not names_function(operator.records.key_hash)
+        and not is_function_name(operator.records.key_hash)
         and operator.operator_id in operator_ids - named.keys()
     }
 
@@ -202,7 +202,7 @@ def _certified_function(certified: Certificate, label: str | None) -> str | None
     """Return the function by which the run hashed the keys of an operator; None if it was a formula."""
     for operator in certified.operators:
         name = operator.records.key_hash if operator.records is not None else None
-        if operator.label == label and name is not None and names_function(name):
+        if operator.label == label and name is not None and is_function_name(name):
             return name
     return None
 
@@ -225,7 +225,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
         copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_files_in_vain(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
+        refuse_impossible_proof(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
     rehashed = [
         (old, new)
         for old, new in pairs

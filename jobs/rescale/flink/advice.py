@@ -9,7 +9,7 @@ SAVEPOINT = (
 )
 """Flink refuses canonical savepoints of asynchronous state (`StreamOperatorStateHandler`).
 
-A snapshot does not say which state is asynchronous, so the advice always mentions it.
+A snapshot does not say which state is asynchronous, so the advice always mentions asynchronous state.
 """
 
 CANONICAL = f"{SAVEPOINT} and rescale that savepoint"

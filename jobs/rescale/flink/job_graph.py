@@ -4,8 +4,8 @@ Both documents list vertices. A vertex is a chain of operators, and has the id o
 (`StreamingJobGraphGenerator`); the ids of the other operators are missing. In job details, the name of a vertex joins
 the names of its operators by arrows. In a plan (`JsonPlanGenerator`), the description of a vertex has the descriptions
 of its operators: each in a line of its own, drawn as a tree (`VertexDescriptionMode.TREE`), or joined by arrows
-(`CASCADING`). The description of an operator is its name, except in SQL and for windows. Neither document mentions
-states.
+(`CASCADING`). The description of an operator is its name unless the program sets another one, as SQL and windows do.
+Neither document mentions states.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ class KeyGroupRange:
 
 
 def prefix_size(max_parallelism: int) -> int:
-    """Return the number of bytes of the key group in front of each key (`computeRequiredBytesInKeyGroupPrefix`)."""
+    """Return the number of bytes of the key group in front of each key.
+
+    `CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix` defines it.
+    """
     return 1 if max_parallelism <= 128 else 2
 
 
@@ -51,7 +54,7 @@ def murmur(code: int) -> int:
 
 
 def key_group_of_hash(code: int, max_parallelism: int) -> int:
-    """Return the key group of a key whose Java `hashCode` is `code` (signed, 32 bits)."""
+    """Return the key group of a key with the `hashCode` `code` (signed, 32 bits; `computeKeyGroupForKeyHash`)."""
     return murmur(code) % max_parallelism
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rescale.flink.advice import OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.encoding.snappy import IDENTIFIER
-from rescale.flink.extents import ends
+from rescale.flink.extents import ends_by_offset
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
@@ -146,5 +146,5 @@ def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[
                     expected=f"0 to {size}",
                     found=offset,
                 )
-    end_of = ends((offset for state in states for offset in state.offsets), size)
+    end_of = ends_by_offset((offset for state in states for offset in state.offsets), size)
     return tuple(tuple((offset, end_of[offset] - offset) for offset in state.offsets) for state in states)

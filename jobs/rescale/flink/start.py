@@ -48,8 +48,8 @@ class Start(NamedTuple):
 def common_parallelism(shapes: Shapes) -> int:
     """Return the most frequent parallelism; if several are equally frequent, the largest of them.
 
-    Operators with one subtask count only if all operators have one. Otherwise the job's code sets parallelism 1 for
-    them, as for the committer of a sink.
+    Operators with one subtask count only if all operators have one subtask. Otherwise the job's code usually fixes
+    their parallelism, as for the committer of a sink.
     """
     number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
     return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)

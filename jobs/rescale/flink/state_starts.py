@@ -27,7 +27,7 @@ _BEHIND_NAME = re.compile(
     rb"(?:\x00(?:\x10KEYED_STATE_TYPE|\x20OPERATOR_STATE_DISTRIBUTION_MODE)\x00[\x01-\x40][A-Z_]+)*"
     rb"\x00\x00\x00[\x01-\x03](?=" + _SERIALIZER.pattern + rb")"
 )
-"""Kind (`BackendStateType`), options (`CommonOptionsKeys`) and the number of serializers."""
+"""Bytes behind the name of a state: kind (`BackendStateType`), options (`CommonOptionsKeys`), number of serializers."""
 
 
 def state_starts(reader: ByteReader) -> tuple[int, ...]:

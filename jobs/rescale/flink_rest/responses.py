@@ -219,7 +219,7 @@ class JarPlan(msgspec.Struct):
     plan: _PlanNodes
 
 
-class Errors(msgspec.Struct):
+class ErrorResponse(msgspec.Struct):
     """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
 
     errors: list[str]
@@ -228,7 +228,7 @@ class Errors(msgspec.Struct):
 def errors_of(body: bytes) -> str | None:
     """Return Flink's message in the body of an error, or None if the error is not Flink's."""
     try:
-        errors = msgspec.json.decode(body, type=Errors).errors
+        errors = msgspec.json.decode(body, type=ErrorResponse).errors
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return "; ".join(map(causes, errors))

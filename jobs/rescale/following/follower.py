@@ -148,8 +148,8 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base is there."""
-        there = finished_rounds(self.target)
-        return read_round(self.target, there[-1]) if there else None
+        rounds = finished_rounds(self.target)
+        return read_round(self.target, rounds[-1]) if rounds else None
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
@@ -196,7 +196,7 @@ class Follower:
         return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
     def _begin(self) -> None:
-        self._request(self.job.checkpoints, self.target)  # which refuses what makes no sense
+        self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
         holder = claimed_by(self.target)
         state = state_of(self.target, holder)
         if state is not State.FREE and not self._may_be_discarded(holder):
@@ -279,8 +279,8 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
-                there = finished_rounds(self.target)
-                remove_rounds(self.target, keep=[number for number in there if number != plan.checkpoint_id])
+                rounds = finished_rounds(self.target)
+                remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
         made = describe_round(plan, read_certificate(target), self._round_before(plan))
         seconds = time.monotonic() - planned.begun

@@ -41,7 +41,7 @@ class Cluster:
 
 
 def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
-    """Return the cluster that values describe by their names; None if all are None.
+    """Return the cluster with these values, by the names of its fields; None if all values are None.
 
     Raises `RequestError` for an unknown name or a value that cannot be read.
     """

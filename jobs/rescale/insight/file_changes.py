@@ -27,9 +27,14 @@ from rescale.text.errors import RequestError
 _PAYS = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
-_KEY_SECONDS = 50e-6
-"""CPU time of a key of the files that a round reads: it is looked up in both checkpoints, and in base and result for
-the proof (`benchmarks/live.py`). The estimate counts each entry as a key.
+_KEY_SECONDS = 8e-6
+"""CPU time of a key of the files that a round reads, beside that of its bytes: it is looked up in both checkpoints, and
+in base and result for the proof (`benchmarks/live.py`). The estimate counts each entry as a key.
+"""
+
+_DIRECTORY_SECONDS = 0.08
+"""CPU time in which the databases of a directory are opened: half of it in both checkpoints, half of it in base and
+result, which are taken to have as many directories.
 """
 
 Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
@@ -74,17 +79,27 @@ class FileChanges(msgspec.Struct, frozen=True):
 
     @classmethod
     def estimated(
-        cls, a: str, b: str, seconds: float | None, operators: tuple[OperatorChanges, ...], places_in_s3: int
+        cls,
+        a: str,
+        b: str,
+        seconds: float | None,
+        operators: tuple[OperatorChanges, ...],
+        *,
+        directories: int,
+        places_in_s3: int,
     ) -> FileChanges:
-        """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
+        """Return the changes with the estimates; of source and target, `places_in_s3` (0, 1 or 2) are in S3.
+
+        `directories` is the number of RocksDB directories of which a round reads files.
+        """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
-        def estimate(rows: int, looked_up: int = 0) -> float:
+        def estimate(rows: int, changes: float = 0) -> float:
             work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
-            return PROCESS_SECONDS + (work + looked_up * _KEY_SECONDS) / CORES
+            return PROCESS_SECONDS + (work + changes) / CORES
 
         full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
-        last = estimate(read, _total(operators, "entries"))
+        last = estimate(read, _total(operators, "entries") * _KEY_SECONDS + directories * _DIRECTORY_SECONDS)
         return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _PAYS <= full)
 
     def total(self, field: Sum) -> int:
@@ -109,21 +124,24 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         raise RequestError("A and B have no operator in common", path=b.directory, found=f"A is {a.directory}")
     a, b = with_tables(a), with_tables(b)
     before = {operator.operator_id: operator for operator in a.operators}
-    operators = tuple(_changes(a, before.get(operator.operator_id), b, operator) for operator in b.operators)
+    compared = [_changes(a, before.get(operator.operator_id), b, operator) for operator in b.operators]
+    operators, directories = tuple(changes for changes, _ in compared), sum(number for _, number in compared)
     seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
     places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
-    return FileChanges.estimated(a.directory, b.directory, seconds, operators, places)
+    return FileChanges.estimated(
+        a.directory, b.directory, seconds, operators, directories=directories, places_in_s3=places
+    )
 
 
 def _total(operators: Iterable[OperatorChanges], field: Sum) -> int:
     return sum(getattr(operator, field) for operator in operators)
 
 
-def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> OperatorChanges:
-    """Compare an operator in both checkpoints."""
+def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
+    """Compare an operator in both checkpoints; return the number of directories of which a round reads files, too."""
     reason = _obstacle(before, after)
     if before is None or reason is not None or not after.databases:
-        return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason)
+        return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason), 0
     earlier = {database.key_groups: database for database in before.databases}
     later = {database.key_groups: database for database in after.databases}
     pairs = [(earlier.get(own), later.get(own)) for own in sorted(earlier.keys() | later.keys())]
@@ -141,7 +159,7 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
         for table in _tables(database)
         if table.file.name in names
     ]
-    return OperatorChanges(
+    changes = OperatorChanges(
         after.operator_id,
         after.label,
         size,
@@ -153,6 +171,7 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
         after.bytes - sum(database.size for database in after.databases),
         None,
     )
+    return changes, sum(bool(own.gone or own.added) for own in differing)
 
 
 def _obstacle(before: Operator | None, after: Operator) -> str | None:

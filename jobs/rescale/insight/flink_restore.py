@@ -180,7 +180,7 @@ def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
 def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
     """Return whether files of a database hold rows outside its key groups (`RangeCheckResult`); false if unknown.
 
-    Deleted ranges count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
+    Range tombstones count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
     """
     prefix, own = prefix_size(max_parallelism), database.key_groups
     ends = (

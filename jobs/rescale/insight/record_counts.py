@@ -33,7 +33,7 @@ _MOST_RECORDS = 50_000
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
-    """Return about how many records of keyed state an operator has; overwritten and deleted rows count, too."""
+    """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
     unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
@@ -42,16 +42,16 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     try:
         counted = _rows(tables, files) + _records(canonical, files)
     except RescaleError:  # a run that needs the records raises the error
-        counted = _usual(known)
-    return counted + _usual(unknown)
+        counted = _assumed_records(known)
+    return counted + _assumed_records(unknown)
 
 
-def _usual(holders: Iterable[KeyedStateHolder]) -> int:
+def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:
     return sum(holder.size for holder in holders) // USUAL_RECORD
 
 
 def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
-    """Return about how many rows SST files hold, from the properties of the largest ones of each state."""
+    """Return an estimate of the rows in SST files, from the properties of the largest files of each state."""
     by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
         by_state[table.state].append(table)

@@ -23,7 +23,7 @@ class Proof(StrEnum):
     and compare everything else by its records."""
 
 
-def refuse_files_in_vain(*, possible: bool) -> None:
+def refuse_impossible_proof(*, possible: bool) -> None:
     """Raise `RequestError` if no state can be proven by files."""
     if not possible:
         raise RequestError(

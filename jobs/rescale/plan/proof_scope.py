@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.plan.new_streams import CopiedKeyGroups
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
-from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.plan.proof import Proof, refuse_impossible_proof
 from rescale.storage.locations import is_s3
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError
@@ -34,7 +34,7 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
     copied = [stream for operator in plan.operators for stream in _copied(operator)] if in_s3 else []
-    refuse_files_in_vain(possible=whole + rewritten > 0 or bool(copied))
+    refuse_impossible_proof(possible=whole + rewritten > 0 or bool(copied))
     if not whole + rewritten:
         if all(stream.inline for stream in copied):
             return "proof: all copied state is small enough for `_metadata`, so every record is compared"

@@ -31,7 +31,7 @@ from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
+from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, TransientFile, database_place
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
@@ -338,7 +338,9 @@ class _Sides:
         """Return the source of the changes; None if both have the same files and states."""
         if not any(tables) and _states(before) == _states(after):
             return None
-        passed = tuple(PassedFile(state, name, self._extent(kept[name])) for state, name in sorted(tables.passed))
+        transient = tuple(
+            TransientFile(state, name, self._extent(kept[name])) for state, name in sorted(tables.transient)
+        )
         old, new = (
             ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None
             for database, numbers, own in (
@@ -349,7 +351,7 @@ class _Sides:
         either = after or before
         assert either is not None
         own = either.key_groups
-        place = ChangePlace[Piece](header, (own.first, own.last), old, new, passed)
+        place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
         return PlannedSource(place, None, _scaled(either.key_group_sizes, place.size))
 
     def _extent(self, kept: _Kept) -> Extent:

@@ -38,7 +38,7 @@ class ChainedOperator(MatchedOperator, frozen=True):
 
 
 class UnsureOperator(ListedOperator, frozen=True):
-    """An operator of the snapshot that may be each of the `candidates`."""
+    """An operator of the snapshot that may correspond to any of the `candidates`."""
 
     candidates: tuple[ListedOperator, ...]
 

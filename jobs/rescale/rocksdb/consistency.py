@@ -27,7 +27,7 @@ def checked_manifest(
     """Return the MANIFEST of a database, after all checks that need no rows.
 
     `files` are the result of `needed_files`, `content` returns the bytes of one file, and `states` are the state names
-    in the meta stream (`IncrementalRemoteKeyedStateHandle`). Raise `SnapshotError` if the parts contradict each other,
+    in the meta stream (`IncrementalRemoteKeyedStateHandle`). Raises `SnapshotError` if the parts contradict each other,
     and `UnsupportedError` for unsupported features.
     """
     try:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 
 MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
-FIRST_TABLE = 10
-NUMBERS_LEFT = 10
+FIRST_TABLE_NUMBER = 10
+SPARE_FILE_NUMBERS = 10
 """File numbers left unused between the highest file number and the next file number in the MANIFEST."""
 
 LEVELS = 7

@@ -31,15 +31,18 @@ class KeyRange:
     end: bytes
 
     def overlap(self, file: LiveFile) -> Overlap:
+        """Return the position of the keys of `file`, from `smallest` to `largest`, relative to the range."""
         if self._ends_before(file, self.begin) or file.smallest >= self.end:
             return Overlap.OUTSIDE
         reaches_out = self.reaches_below(file) or self.reaches_above(file)
         return Overlap.STRADDLING if reaches_out else Overlap.INSIDE
 
     def reaches_below(self, file: LiveFile) -> bool:
+        """Return whether `file` may have keys before the range."""
         return file.smallest < self.begin
 
     def reaches_above(self, file: LiveFile) -> bool:
+        """Return whether `file` may have keys from the end of the range on."""
         return not self._ends_before(file, self.end)
 
     def holds(self, files: Iterable[LiveFile]) -> bool:

@@ -18,7 +18,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"
 """Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, as RocksDB 7 and later write it."""
 
-_WANTED = {
+_REQUIRED = {
     "comparator": (re.compile(re.escape(BYTEWISE)), "a comparator other than Flink's"),
     "merge_operator": (
         re.compile(r"(\{id=)?(StringAppendTESTOperator|stringappendtest)(;delimiter=,)?;?\}?|nullptr"),
@@ -27,7 +27,7 @@ _WANTED = {
     "table_factory": (re.compile("BlockBasedTable"), "SST files of a format other than Flink's"),
 }
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
-_OF_COLUMN_FAMILY = "CFOptions"
+_COLUMN_FAMILY_OPTIONS = "CFOptions"
 
 
 _FILTERS = ("compaction_filter", "compaction_filter_factory")
@@ -37,12 +37,12 @@ _NONE = "nullptr"
 def check_options(data: bytes, path: str) -> None:
     """Raise `UnsupportedError` if a column family has settings that Flink never uses.
 
-    `data` is the content of OPTIONS, and `path` names the file in errors. Raise `SnapshotError` if it cannot be parsed.
+    `data` is the content of OPTIONS; `path` names the file in errors. Raises `SnapshotError` if it cannot be parsed.
     """
     for family, option, value in _column_family_settings(data, path):
-        if option in _WANTED:
-            wanted, otherwise = _WANTED[option]
-            if not wanted.fullmatch(value):
+        if option in _REQUIRED:
+            required, otherwise = _REQUIRED[option]
+            if not required.fullmatch(value):
                 raise UnsupportedError(
                     f"the database has {otherwise}", path=path, state=family, found=value, advice=CANONICAL
                 )
@@ -93,7 +93,7 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
         option, equals, value = line.partition("=")
         if section is None or not equals:
             raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
-        if section == _OF_COLUMN_FAMILY:
+        if section == _COLUMN_FAMILY_OPTIONS:
             yield family or "", option, value
 
 

@@ -41,7 +41,7 @@ class StoredFile:
 def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     """Return all files except empty write-ahead logs.
 
-    Raise `UnsupportedError` for files that Flink's databases never have, and `SnapshotError` for two files of one name.
+    Raises `UnsupportedError` for files that Flink's databases never have, `SnapshotError` for two files of one name.
     """
     for file in files:
         if _BLOBS.fullmatch(file.name):

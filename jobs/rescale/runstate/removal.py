@@ -178,7 +178,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
 
 
 def _remove_documents(listing: _Listing, plan: str | None) -> None:
-    """Remove all documents but the last ones; the certificate is removed before the documents that it refers to."""
+    """Remove all documents except `listing.last`; the certificate goes before the documents that it refers to."""
     target, places = listing.target, [certificate_place(listing.target)]
     if certificate := _existing(places, target):
         _remove(certificate, target, plan)

@@ -1,4 +1,4 @@
-"""Dropping single states of an operator, which keeps its other states.
+"""Drop single states of an operator, which keeps its other states.
 
 Operator state stores the elements of each state apart, so dropping a state removes its elements from the stream. The
 records of keyed states are mixed. Their readers skip the records of the states in `Operator.dropped_states`.
@@ -43,7 +43,7 @@ class DroppedState:
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
     """Return the dropped states with this name; an operator may have a keyed state and operator state of one name.
 
-    Raise `UnsupportedError` if a state cannot be left out.
+    Raises `UnsupportedError` if a state cannot be left out.
     """
     return (*_lost_keyed(operator, name), *_lost_elements(operator, name))
 

@@ -18,8 +18,8 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
-        *_gone(snapshot.missing),
-        *_moved(snapshot),
+        *_missing_files(snapshot.missing),
+        *_moved_files(snapshot),
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
         *map(str, stopped_consumers(snapshot)),
@@ -28,12 +28,12 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     ]
 
 
-def _gone(missing: Sequence[str]) -> Iterator[str]:
+def _missing_files(missing: Sequence[str]) -> Iterator[str]:
     if missing:
         yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
 
 
-def _moved(snapshot: Snapshot) -> Iterator[str]:
+def _moved_files(snapshot: Snapshot) -> Iterator[str]:
     for move in snapshot.moves:
         number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
         if number:

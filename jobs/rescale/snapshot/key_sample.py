@@ -44,7 +44,7 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
     """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many bytes of databases.
 
     The sample leaves out streams with an unknown serializer in their header, and the changes and databases of
-    changelogs. Raise `SnapshotError` if records cannot be read.
+    changelogs. Raises `SnapshotError` if records cannot be read.
     """
     sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
     keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]
@@ -74,7 +74,7 @@ def keys_of_group(
 ) -> Iterator[bytes]:
     """Yield the keys in the first 64 KiB of a key group, each with the rest of its record's key (namespace, map key).
 
-    All serializers in the header of the stream must be known. Raise `SnapshotError` if records cannot be read.
+    All serializers in the header of the stream must be known. Raises `SnapshotError` if records cannot be read.
     """
     header = stream.parsed
     if header is None:

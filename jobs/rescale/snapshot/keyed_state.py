@@ -68,7 +68,7 @@ class KeyedStream:
 
     @property
     def filled_groups(self) -> Iterator[tuple[int, Extent]]:
-        """(key group, extent) of every key group without those that are known to be empty, by their length."""
+        """(key group, extent) of every key group, except heap key groups whose length shows that they are empty."""
         header = self.parsed if self.framing is Framing.HEAP else None
         for key_group, extent in self.present_groups:
             if header is None or not is_empty_group(extent.length, header):

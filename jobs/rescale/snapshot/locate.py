@@ -20,7 +20,7 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     Stream,
 )
-from rescale.snapshot.moves import Move, is_checkpoint_directory, moved_place, spelled
+from rescale.snapshot.moves import Move, is_checkpoint_directory, moved_place, normalised_place
 from rescale.storage.locations import contains, is_s3, join, normalise, parent
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
@@ -65,8 +65,8 @@ class Locator:
     def extent(self, stream: Stream | None) -> Extent | None:
         """Return the extent of the stream's bytes; None for a handle without bytes.
 
-        Raise `SnapshotError` if the handle points outside the snapshot, or if two handles disagree about the size of a
-        file. Raise `UnsupportedError` if the handle does not record the size, or names a file system that Rescale
+        Raises `SnapshotError` if the handle points outside the snapshot, or if two handles disagree about the size of a
+        file. Raises `UnsupportedError` if the handle does not record the size, or names a file system that Rescale
         cannot read.
         """
         match stream:
@@ -101,7 +101,7 @@ class Locator:
         return Extent(number, 0, size)
 
     def _absolute(self, path: str) -> str:
-        recorded = spelled(path)
+        recorded = normalised_place(path)
         if (place := moved_place(recorded, self._moves)) is not None:
             self.moved[recorded] = place
             return place

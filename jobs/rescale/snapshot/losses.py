@@ -18,10 +18,10 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.storage.locations import join
 
-_WITHOUT_TIMERS = (VOID_NAMESPACE.snapshot, GLOBAL_WINDOW.snapshot)
+_NAMESPACES_WITHOUT_TIMERS = (VOID_NAMESPACE.snapshot, GLOBAL_WINDOW.snapshot)
 """Namespaces of states that need no timers: those outside of windows, and those of a window that never ends."""
 
-_OF_PATTERNS = ("nfaStateName", "eventQueuesStateName")
+_CEP_STATES = ("nfaStateName", "eventQueuesStateName")
 """Names of the states of `CepOperator`, which needs timers."""
 
 
@@ -44,8 +44,8 @@ def _lacks_timers(operator: Operator) -> bool:
 
 def _needs_timers(state: StateMetaInfo) -> bool:
     namespace = state.serializer(SerializerKey.NAMESPACE)
-    in_windows = namespace is not None and namespace.class_name not in _WITHOUT_TIMERS
-    return in_windows or state.name in _OF_PATTERNS
+    in_windows = namespace is not None and namespace.class_name not in _NAMESPACES_WITHOUT_TIMERS
+    return in_windows or state.name in _CEP_STATES
 
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:

@@ -119,10 +119,10 @@ class Operator:
     @property
     def heap_timers(self) -> tuple[KeyedStream, ...]:
         """Raw timers that are stored nowhere else."""
-        return () if self.doubled_timers else self.raw_timers
+        return () if self.duplicate_timers else self.raw_timers
 
     @cached_property
-    def doubled_timers(self) -> tuple[KeyedStream, ...]:
+    def duplicate_timers(self) -> tuple[KeyedStream, ...]:
         """The raw timers, if the keyed streams of their subtasks contain all of them, too; else none.
 
         Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
@@ -172,10 +172,12 @@ class Operator:
 
     @property
     def partially_finished(self) -> bool:
+        """Whether at least one subtask has finished, but not the operator."""
         return any(subtask.finished for subtask in self.entry.subtasks)
 
     @property
     def bytes(self) -> int:
+        """Size of all state of the operator in bytes, without its coordinator."""
         keyed = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
         elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
         return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes

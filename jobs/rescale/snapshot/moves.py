@@ -51,7 +51,7 @@ def is_checkpoint_directory(directory: str) -> bool:
     return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
 
 
-def spelled(path: str) -> str:
+def normalised_place(path: str) -> str:
     """Return the normalised path of a place, even if Rescale cannot read its file system."""
     try:
         return normalise(path)
@@ -65,7 +65,7 @@ def is_readable(place: str) -> bool:
 
 
 def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
-    """Parse texts `OLD=NEW`. Raise `RequestError` if one is malformed, or if an old place has two new places."""
+    """Parse texts `OLD=NEW`. Raises `RequestError` if one is malformed, or if an old place has two new places."""
     moves: dict[str, Move] = {}
     for text in texts:
         equals = [match.start() for match in _NEW_PLACE.finditer(text)]
@@ -77,7 +77,7 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
                 expected="OLD=NEW, such as hdfs://namenode/checkpoints=s3://bucket/checkpoints",
                 found=text,
             )
-        move = Move(spelled(text[: equals[0]]), normalise(text[equals[0] + 1 :]))
+        move = Move(normalised_place(text[: equals[0]]), normalise(text[equals[0] + 1 :]))
         if moves.setdefault(move.old, move) != move:
             raise RequestError(
                 "an old place has two new places", path=move.old, expected=moves[move.old].new, found=move.new
@@ -96,7 +96,7 @@ def find_moves(
 ) -> tuple[Move, ...]:
     """Return the moves of files that lie below `directory` or its job's directory and are gone from their old place.
 
-    `streams` are the streams that all handles name, and `moves` are the known moves. Raise `SnapshotError` if a file
+    `streams` are the streams that all handles name, and `moves` are the known moves. Raises `SnapshotError` if a file
     may be at either of two places.
     """
     home = parent(directory) if is_checkpoint_directory(directory) else directory
@@ -106,12 +106,12 @@ def find_moves(
         if not contains(home, path) and moved_place(path, moves) is None
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded}
-    sizes = _sizes({_target(path, move) for path, options in candidates.items() for move in options})
+    sizes = _sizes({_target(path, move) for path, possible in candidates.items() for move in possible})
     chosen: dict[str, Move] = {}
-    for path, options in candidates.items():
+    for path, possible in candidates.items():
         fitting = {
             target: move
-            for move in reversed(options)
+            for move in reversed(possible)
             if (size := sizes.get(target := _target(path, move))) is not None and recorded[path].fits(size)
         }
         if len(fitting) > 1:
@@ -132,9 +132,9 @@ def _recorded(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
         while isinstance(stream, KeyGroupsStream):
             stream = stream.stream
         if isinstance(stream, FileStream):
-            files[spelled(stream.path)] = FileSize(stream.size, is_exact=True)
+            files[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
         elif isinstance(stream, SegmentStream):
-            path, end = spelled(stream.path), stream.start + stream.size
+            path, end = normalised_place(stream.path), stream.start + stream.size
             known = files.get(path, FileSize(0, is_exact=False))
             files[path] = known if known.is_exact else FileSize(max(known.size, end), is_exact=False)
     return files

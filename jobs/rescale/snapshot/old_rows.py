@@ -1,4 +1,4 @@
-"""Leaving out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
+"""Leave out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
 
 The state itself stays. All rows of the operator are read and written anew.
 """
@@ -35,7 +35,7 @@ class OldRows:
 def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     """Return the old rows of a state of the operator; `until` is in milliseconds since 1970.
 
-    Raise `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
+    Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
     rows cannot be read.
     """
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]

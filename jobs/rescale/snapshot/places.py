@@ -116,7 +116,7 @@ class ChangeSide(NamedTuple, Generic[H]):
     own: tuple[str, ...]
 
 
-class PassedFile(NamedTuple):
+class TransientFile(NamedTuple):
     """SST file `name` of a state that was written and compacted away between two checkpoints."""
 
     state: str
@@ -127,22 +127,22 @@ class PassedFile(NamedTuple):
 class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
     """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None where it does not exist.
 
-    Both sides have the key groups from first to last. The header names the states to read, in order. `passed` are the
-    files that neither side has but that may have changed keys.
+    Both sides have the key groups from first to last. The header names the states to read, in order. `transient` are
+    the files that neither side has but that may have changed keys.
     """
 
     header: H
     key_groups: tuple[int, int]
     before: ChangeSide[H] | None
     after: ChangeSide[H] | None
-    passed: tuple[PassedFile, ...] = ()
+    transient: tuple[TransientFile, ...] = ()
 
     @property
     def size(self) -> int:
         """Bytes of the files that are not on both sides."""
         sides = (side for side in (self.before, self.after) if side is not None)
         own = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
-        return own + sum(file.extent.length for file in self.passed)
+        return own + sum(file.extent.length for file in self.transient)
 
     def with_headers(self, read: Callable[[H], G]) -> ChangePlace[G]:
         """Return the same place with the headers that `read` returns for those of the place and of its sides."""
@@ -150,7 +150,7 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
             ChangeSide(side.database.with_headers(read), side.own) if side is not None else None
             for side in (self.before, self.after)
         )
-        return ChangePlace(read(self.header), self.key_groups, before, after, self.passed)
+        return ChangePlace(read(self.header), self.key_groups, before, after, self.transient)
 
 
 Place: TypeAlias = StreamPlace[H] | DatabasePlace[H] | ChangelogPlace[H] | ChangePlace[H]

@@ -82,13 +82,13 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
         line,
         reason,
         tuple(
-            JudgedOperator(operator, tuple(_under(state, reason) for state in judge.states(operator)))
+            JudgedOperator(operator, tuple(_with_overall_reason(state, reason) for state in judge.states(operator)))
             for operator in snapshot.operators
         ),
     )
 
 
-def _under(state: JudgedState, whole: Reason | None) -> JudgedState:
+def _with_overall_reason(state: JudgedState, whole: Reason | None) -> JudgedState:
     return JudgedState(state.name, whole or state.reason)
 
 
@@ -101,13 +101,13 @@ class _Judge:
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
         """Return the prospect of each state; of several states with one name, the worst prospect."""
         worst: dict[str, JudgedState] = {}
-        for state in self._all(operator):
+        for state in self._judged_states(operator):
             known = worst.setdefault(state.name, state)
             if _ORDER.index(state.restores) > _ORDER.index(known.restores):
                 worst[state.name] = state
         return tuple(worst.values())
 
-    def _all(self, operator: Operator) -> Iterator[JudgedState]:
+    def _judged_states(self, operator: Operator) -> Iterator[JudgedState]:
         keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
         for holder in keyed.values():
             if holder.parsed is not None:
@@ -157,7 +157,7 @@ class _Judge:
                 shared
                 for name, own in by_state.items()
                 if name != state.name
-                for shared in _of_neighbour(name, own, alone=alone)
+                for shared in _reasons_of_neighbour(name, own, alone=alone)
             ]
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
 
@@ -198,7 +198,7 @@ def _others(operator: Operator) -> Iterator[str]:
         yield "records in flight"
 
 
-def _of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
+def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
     """Yield the reasons that follow for the other states from the reasons of the state `name`."""
     for reason in causes:
         if reason.fails_all:

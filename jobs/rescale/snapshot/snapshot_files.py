@@ -47,7 +47,7 @@ class SnapshotFiles:
         return pin is not None and (extent.start, extent.length) == (0, pin.size)
 
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
-        """Return all bytes of an extent. Raise `SnapshotError` if it is longer than `limit`, missing or changed."""
+        """Return all bytes of an extent. Raises `SnapshotError` if it is longer than `limit`, missing or changed."""
         file, start, length = extent
         if file == WRITTEN:
             return self.written[start : start + length]

@@ -190,11 +190,13 @@ def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ..
     """Return the missing files of these operators; all missing files if some state of theirs cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
-    had = {snapshot.files[number][0] for operator in operators for number in _files(operator) if number != WRITTEN}
+    had = {
+        snapshot.files[number][0] for operator in operators for number in _file_numbers(operator) if number != WRITTEN
+    }
     return tuple(uri for uri in snapshot.missing if uri in had)
 
 
-def _files(operator: Operator) -> Iterator[int]:
+def _file_numbers(operator: Operator) -> Iterator[int]:
     yield from (stream.extent.file for stream in operator.raw_keyed)
     yield from (stream.extent.file for stream in (*operator.operator, *operator.raw_operator))
     for holder in operator.managed_keyed:

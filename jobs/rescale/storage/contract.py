@@ -118,7 +118,7 @@ class Store(Protocol):
         Raises `SnapshotError` if it has more than `limit` bytes, or not the pinned version.
         """
 
-    def put(self, uri: str, data: bytes) -> None:
+    def put(self, uri: str, data: bytes | bytearray) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:

@@ -43,7 +43,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 """File with Linux's id of the current boot of this machine, also in containers."""
 
 _STATUS, _STARTED = Path("/proc/self/stat"), 19
-"""File with Linux's status of this process, and the index of its start time after its name."""
+"""Linux's file about this process, and the index of the start time among its fields after the process's name."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a file system without locks (`flock(2)`), where scratch directories of other processes stay."""

@@ -56,6 +56,7 @@ class StoreSide(StrEnum):
 
     @property
     def prefix(self) -> str:
+        """Prefix of the variables of this side, such as `RESCALE_SOURCE_`."""
         return f"RESCALE_{self.value}_"
 
 

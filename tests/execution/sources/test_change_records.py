@@ -1,7 +1,7 @@
 """Changes between checkpoints of databases that the RocksDB of real Flink releases wrote.
 
-Random rows, merges, deletes, deleted ranges, flushes and compactions: each round's changes are exactly the model's, and
-laid over the earlier rows they make a database that holds the model.
+Random rows, merges, deletes, range tombstones, flushes and compactions: each round's changes are exactly the model's,
+and laid over the earlier rows they make a database that holds the model.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.rocksdb.assembly.continued_database import continued_manifest, place_of_changes
-from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
+from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
+from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, TransientFile
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 from support.assembled import (
@@ -111,11 +111,11 @@ class Checkpoints:
         before_side, after_side = (
             side._replace(own=tuple(set(side.own) - rewritten.files)) for side in (place.before, place.after)
         )
-        passed = (
-            PassedFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
-            for state, name in rewritten.passed
+        transient = (
+            TransientFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
+            for state, name in rewritten.transient
         )
-        return structs.replace(place, before=before_side, after=after_side, passed=tuple(passed))
+        return structs.replace(place, before=before_side, after=after_side, transient=tuple(transient))
 
 
 def change_place(
@@ -156,7 +156,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
     """Odd seeds fetch the files in parts, as from S3."""
     if seed % 2:
         monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
-        monkeypatch.setattr(directory, "WORTH_PARTS", 0)
+        monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
     rng = random.Random(seed)
     paths, models = [tmp_path / f"checkpoint-{number}" for number in range(ROUNDS + 1)], []
     model: Model = {state: {} for state in STATES}
@@ -176,7 +176,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
         assert changes_by_state(reader, STATES) == changes_between(models[0], models[last])
     rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
     tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
-    manifest = manifest_of({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
+    manifest = new_manifest({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
     files = dict(zip(manifest.files, [data for some in tables.values() for _, data in some], strict=True))
     for number in range(1, ROUNDS + 1):
         for place_of in (checkpoints.place, checkpoints.place_without_compactions):
@@ -256,13 +256,13 @@ def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library:
             models.append(copied(model))
     checkpoints = Checkpoints(paths)
     place = checkpoints.place_without_compactions(0, 2)
-    assert len(place.passed) == 1
+    assert len(place.transient) == 1
     assert place.size < checkpoints.place(0, 2).size / 10
     expected = changes_between(models[0], models[2])
     assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == expected
-    without = ChangeReader(128, checkpoints.files, structs.replace(place, passed=()))
+    without = ChangeReader(128, checkpoints.files, structs.replace(place, transient=()))
     assert changes_by_state(without, STATES) != expected
-    misnamed = structs.replace(place, passed=tuple(file._replace(state=STATES[1]) for file in place.passed))
+    misnamed = structs.replace(place, transient=tuple(file._replace(state=STATES[1]) for file in place.transient))
     with pytest.raises(SnapshotError, match="another state"):
         changes_by_state(ChangeReader(128, checkpoints.files, misnamed), STATES)
 
@@ -389,7 +389,7 @@ def test_differences_of_sorted_rows_are_the_changes(
 
 
 def test_manifest_without_a_free_level_cannot_be_continued() -> None:
-    manifest, rounds = manifest_of({"state": [NewTable(10, b"\1", b"\2")]}, 1), 0
+    manifest, rounds = new_manifest({"state": [NewTable(10, b"\1", b"\2")]}, 1), 0
     while (place := place_of_changes(manifest)) is not None:
         manifest = continued_manifest(manifest, {"state": [NewTable(10, b"\1", b"\2")]}, place, 1)
         rounds += 1

@@ -272,7 +272,7 @@ def test_state_without_its_serializers_is_refused(damaged: bytes) -> None:
 
 def test_queues_of_other_elements_than_timers_are_refused() -> None:
     header = read_keyed_header(keyed_header(state("queue", 3, {}, {"VALUE_SERIALIZER": INT}), key=LONG), "a file")
-    with pytest.raises(UnsupportedError, match="for timers only") as caught:
+    with pytest.raises(UnsupportedError, match="is no queue of timers") as caught:
         composite_keys(header, KNOWN)
     assert caught.value.state == "queue"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.flink.extents import ends
+from rescale.flink.extents import ends_by_offset
 from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.text.errors import SnapshotError
 
@@ -74,4 +74,4 @@ def test_extents_of_consecutive_groups_are_found(lengths: list[int], data: st.Da
 @given(st.lists(st.integers(0, 99)), st.integers(0, 100))
 def test_ends_are_the_next_larger_offsets(offsets: list[int], more: int) -> None:
     size = max(offsets, default=0) + more
-    assert ends(offsets, size) == {o: min((p for p in offsets if p > o), default=size) for o in offsets}
+    assert ends_by_offset(offsets, size) == {o: min((p for p in offsets if p > o), default=size) for o in offsets}

@@ -18,7 +18,7 @@ from rescale.flink import compiled
 from rescale.flink.keys import machine, murmur
 from rescale.flink.keys.lowering import lower
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.type_tree import Flagged, Product, TypeTree, WeightedSum, changed
+from rescale.flink.serializers.type_tree import Flagged, Product, TypeTree, WeightedSum, map_tree
 from support.examples import examples
 from support.java_composites import CaseClass, Either, List, Nullable, Pojo, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
@@ -89,7 +89,7 @@ def test_interpreted_and_compiled_walks_agree(data: st.DataObject) -> None:
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         keys.append(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
-    tree = changed(compile_program(parsed(java_type.snapshot)).tree, hashed)
+    tree = map_tree(compile_program(parsed(java_type.snapshot)).tree, hashed)
     assert tree.hashable
     assert walked(INTERPRETED, tree, keys) == walked(machine, tree, keys)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rescale.flink.keys.key_function import FunctionHash, import_function, names_function
+from rescale.flink.keys.key_function import FunctionHash, import_function, is_function_name
 from rescale.text.errors import RequestError
 
 MODULE = """
@@ -74,7 +74,7 @@ def test_function_that_returns_no_hash_is_refused(name: str, reason: str) -> Non
     ["own_hashes", "own_hashes:", ":first_byte", "own_hashes:a b", "own hashes:f", "own_hashes:7", "a:b:c", "..x:f"],
 )
 def test_malformed_function_name_is_refused(name: str) -> None:
-    assert not names_function(name)
+    assert not is_function_name(name)
     with pytest.raises(RequestError, match="does not name a function"):
         import_function(name)
 
@@ -89,7 +89,7 @@ def test_malformed_function_name_is_refused(name: str) -> None:
     ],
 )
 def test_function_that_cannot_be_loaded_is_refused(name: str, reason: str) -> None:
-    assert names_function(name)
+    assert is_function_name(name)
     with pytest.raises(RequestError) as refused:
         import_function(name)
     assert reason in (refused.value.found or "")

@@ -81,13 +81,13 @@ def test_tags_of_other_handles_are_unknown(tag: int) -> None:
 def test_parts_of_a_changelog_that_flink_would_drop_are_errors() -> None:
     data = written(replace(CHANGELOG, base=(GROUPS,), delta=(IN_MEMORY,)))
     base, delta = data.index(written(GROUPS)), data.index(written(IN_MEMORY))
-    for at, part, what in ((base, GROUPS, "a null handle in the base"), (delta, IN_MEMORY, "without changes")):
+    for at, part, what in ((base, GROUPS, "a null handle in the base"), (delta, IN_MEMORY, "no log of changes")):
         damaged = data[:at] + b"\0" + data[at + len(written(part)) :]
         with pytest.raises(SnapshotError, match=what) as caught:
             read(damaged)
         assert caught.value.offset == at
     moved = data[:delta] + written(GROUPS) + data[delta + len(written(IN_MEMORY)) :]
-    with pytest.raises(SnapshotError, match="without changes") as caught:
+    with pytest.raises(SnapshotError, match="no log of changes") as caught:
         read(moved)
     assert caught.value.found == "tag 3"
 

@@ -180,9 +180,9 @@ def test_unknown_version_is_refused_with_the_known_ones(version: int, known: str
         ("08 00000000 00000000 0000000000000000 00000001 00 00000000", "null handle in the base"),
         (
             "08 00000000 00000000 0000000000000000 00000000 00000001 07 00000000 00000000 10",
-            "without changes",
+            "no log of changes",
         ),
-        ("08 00000000 00000000 0000000000000000 00000000 00000001 00", "without changes"),
+        ("08 00000000 00000000 0000000000000000 00000000 00000001 00", "no log of changes"),
         ("09 00000000 00000000 ffffffffffffffff 0000000000000000 00000000 0000", "sequence number"),
         ("09 00000000 00000000 0000000000000000 0000000000000000 00000001 fffffffe 00000000", "key group"),
     ],

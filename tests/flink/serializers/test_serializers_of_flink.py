@@ -13,7 +13,7 @@ import pytest
 
 from oracle.distribution import LINES, flink_home, serializer_jars
 from rescale.flink.encoding.binary import ByteReader
-from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
@@ -130,5 +130,5 @@ def test_values_of_flink_are_measured_to_their_last_byte(version: str) -> None:
         program = compile_program(read_snapshot(ByteReader(snapshot)))
         format_value(program.tree, reader := ByteReader(value))
         assert reader.remaining == 0, program.name
-        ends, wrong = walk_row(program, np.frombuffer(value * 2, np.uint8), 0, 2)
+        ends, wrong = walk_values(program, np.frombuffer(value * 2, np.uint8), 0, 2)
         assert (ends.tolist(), wrong) == ([len(value), 2 * len(value)], None), program.name

@@ -10,7 +10,7 @@ from fuzzing.subject import Subject, joined, parts_of
 from fuzzing.subjects.headers import keyed_headers
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import read_keyed_header
-from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name, write_snapshot
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
@@ -51,7 +51,7 @@ def _look(data: bytes) -> None:
     type_name(snapshot)
     program = compile_program(snapshot)
     with np.errstate(over="ignore"):
-        ends, wrong = walk_row(program, np.frombuffer(values, np.uint8), 0, 5)
+        ends, wrong = walk_values(program, np.frombuffer(values, np.uint8), 0, 5)
     assert len(ends) == 5 or wrong
     assert all(0 <= low <= high <= len(values) for low, high in zip([0, *ends.tolist()], ends.tolist(), strict=False))
     begin = 0

@@ -79,7 +79,7 @@ def read_table(data: bytes) -> None:
 
     opened = SstTable(read, len(data), "000001.sst")
     assert opened.index_size >= 0
-    for _ in opened.deleted_ranges():
+    for _ in opened.range_tombstones():
         pass
     for number, entry in enumerate(opened.index()):
         if number < MOST_BLOCKS:

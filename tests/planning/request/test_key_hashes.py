@@ -47,7 +47,7 @@ def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
 
 
 def test_priority_queue_that_does_not_hold_timers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="known for timers only") as refused:
+    with pytest.raises(UnsupportedError, match="is no queue of timers") as refused:
         planned(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
     assert (refused.value.operator, refused.value.state) == (operator_id_of_uid(UID), "queue")
 

@@ -141,13 +141,13 @@ def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
     return SourceDatabase(f"{first}-{last}", Manifest(families, 10, 100), KeyGroupRange(first, last))
 
 
-def test_rows_before_the_source_key_groups_are_hidden_by_a_deleted_range() -> None:
+def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> None:
     """A single source, which holds rows of key groups below its own: the job left these rows behind."""
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
     assert (deleted.smallest, deleted.largest, deleted.exclusive) == (b"\x08", b"\x0a", True)
-    assert assembled.reaching_out == ("000010.sst",)
+    assert assembled.straddling == ("000010.sst",)
     assert assembled.foreign_bytes == 1000
 
 
@@ -156,7 +156,7 @@ def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
     assert [taken.source_name for taken in assembled.taken] == ["000007.sst"]
     assert [made.name for made in assembled.made] == ["MANIFEST-000004", "CURRENT"]
-    assert not assembled.reaching_out
+    assert not assembled.straddling
 
 
 def test_database_is_clean_if_foreign_rows_lie_in_files_of_their_own() -> None:

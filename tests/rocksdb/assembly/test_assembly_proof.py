@@ -31,7 +31,7 @@ def result(assembled: AssembledDatabase) -> ResultDatabase:
         "s3://bucket/target",
         assembled.manifest,
         {file.name: Origin(file.source, file.source_name) for file in assembled.taken if file.name.endswith(".sst")},
-        {file.name: list(table(file.data).deleted_ranges()) for file in assembled.made if file.name.endswith(".sst")},
+        {file.name: list(table(file.data).range_tombstones()) for file in assembled.made if file.name.endswith(".sst")},
     )
 
 
@@ -81,7 +81,7 @@ SOURCES = [
 ]
 WANTED = KeyGroupRange(3, 12)
 RIGHT = result(assemble(SOURCES, WANTED, 128))
-"""Files 10 to 12 are the first source's but its oldest, 13 and 14 the second one's, 15 and 16 deleted ranges."""
+"""Files 10 to 12 are the first source's but its oldest, 13 and 14 the second one's, 15 and 16 range tombstones."""
 
 Change = Callable[[dict[str, LiveFile]], None]
 
@@ -101,7 +101,7 @@ def changed(change: Change) -> ResultDatabase:
     )
 
 
-def test_right_result_passes_the_check() -> None:
+def test_correct_result_passes_the_check() -> None:
     check_assembled(SOURCES, RIGHT, WANTED, 128)
     assert sorted(RIGHT.deleted) == ["000015.sst", "000016.sst"]
     assert len(RIGHT.origins) == 6 - 1
@@ -174,7 +174,7 @@ def test_wrong_manifest_entry_is_refused(change: Change, said: str) -> None:
     assert caught.value.path == "s3://bucket/target"
 
 
-def test_deleted_range_over_key_groups_of_the_subtask_is_refused() -> None:
+def test_range_tombstone_over_key_groups_of_the_subtask_is_refused() -> None:
     def widened(files: dict[str, LiveFile]) -> None:
         file = files["000015.sst"]
         files["000015.sst"] = replace(file, largest_key=file.largest_key._replace(user_key=b"\3\5"))
@@ -187,7 +187,7 @@ def test_deleted_range_over_key_groups_of_the_subtask_is_refused() -> None:
     assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")
 
 
-def test_deleted_range_that_leaves_foreign_rows_visible_is_refused() -> None:
+def test_range_tombstone_that_leaves_foreign_rows_visible_is_refused() -> None:
     with pytest.raises(IntegrityError, match="not hidden"):
         check_assembled(SOURCES, RIGHT, KeyGroupRange(4, 12), 128)
 

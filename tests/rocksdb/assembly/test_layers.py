@@ -63,7 +63,7 @@ def check_each_way(library: FlinksRocksdb, part: Part, options: str) -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("line", LINES)
-def test_layers_are_opened_cut_joined_and_compacted(
+def test_database_with_layers_of_changes_is_opened_clipped_joined_and_compacted(
     libraries: dict[str, FlinksRocksdb], tmp_path: Path, line: str, style: str
 ) -> None:
     rng = random.Random(line + style)

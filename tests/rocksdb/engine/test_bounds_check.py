@@ -95,7 +95,7 @@ def test_bounds_narrower_than_the_rows_are_refused(
     (name,) = manifest.files
     with pytest.raises(SnapshotError, match=f"the key range of {name} in the MANIFEST {said}") as caught:
         check_bounds(directory, changed(manifest, change))
-    descriptions = [f"{key.hex()} (number {number}, type 1)" for key, number in (expected, actual)]
+    descriptions = [f"{key.hex()} (sequence number {number}, type 1)" for key, number in (expected, actual)]
     assert [caught.value.expected, caught.value.found] == descriptions
     assert Path(caught.value.path or "").name.startswith("MANIFEST-")
     assert (caught.value.state, caught.value.advice) == ("state", "take another snapshot")
@@ -129,7 +129,7 @@ def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
 
 
 def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path) -> None:
-    """Files of level 0 and below, whose end is a row or a deleted range, with and without rows."""
+    """Files of level 0 and below, whose end is a row or a range tombstone, with and without rows."""
     seen = set()
 
     def check(step: str) -> None:

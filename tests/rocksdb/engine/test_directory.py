@@ -140,7 +140,7 @@ def test_database_larger_than_the_free_disk_space_is_refused(
     free = 20_000
     monkeypatch.setattr(directory.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     inline = [replace(file, data=read_file(file)) for file in stored.files]
-    with pytest.raises(StoreError, match="does not fit") as caught:
+    with pytest.raises(StoreError, match="the disk has no room for the database") as caught:
         rows_of(stored, inline, scratch)
     assert caught.value.path == str(scratch)
     assert (caught.value.expected or "").startswith(f"{sum(file.length for file in stored.files)} bytes")

@@ -101,7 +101,7 @@ def test_killed_child_raises_an_error_worth_a_retry(monkeypatch: pytest.MonkeyPa
 def test_child_without_an_answer_in_time_is_ended(
     new_children: list[child.Child], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(child, "_SECONDS", 1)
+    monkeypatch.setattr(child, "_BASE_SECONDS", 1)
     monkeypatch.setattr(guarded_database, "opened_database", lambda *_: time.sleep(100))
     with pytest.raises(StoreError, match="another process, or a time limit, ended the process") as caught:
         rows_of(databases(NAME)[0], tmp_path)

@@ -59,7 +59,7 @@ def test_scan_gives_the_rows_of_the_canonical_savepoint(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_fixtures_hold_foreign_rows_deleted_ranges_and_split_lists(line: str) -> None:
+def test_fixtures_hold_foreign_rows_range_tombstones_and_merged_lists(line: str) -> None:
     lists = [value for row, value in canonical_rows(f"{line}-rocksdb-changing").items() if row[0] == "history"]
     assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
     assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)
@@ -71,7 +71,7 @@ def test_fixtures_hold_foreign_rows_deleted_ranges_and_split_lists(line: str) ->
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_scan_is_limited_to_the_key_groups_asked_for(line: str, tmp_path: Path) -> None:
-    """Deleted ranges hide what Flink clipped; iterator bounds limit a narrower range."""
+    """Range tombstones hide what Flink clipped; iterator bounds limit a narrower range."""
     left_out = 0
     for database in databases(f"{line}-rocksdb-2to3"):
         first, last = database.key_groups.first, database.key_groups.last

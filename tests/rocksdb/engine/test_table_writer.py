@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
+from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.table_writer import Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
@@ -218,7 +218,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
 ) -> None:
     states = {"first": random_rows(2000), "empty": [], "second": random_rows(10)}
     written = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
-    manifest = manifest_of(
+    manifest = new_manifest(
         {
             state: [NewTable(table.size, table.smallest, table.largest) for table in tables]
             for state, tables in written.items()
@@ -243,7 +243,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
 def test_overlapping_files_are_refused() -> None:
     tables = [NewTable(10, b"\1", b"\3"), NewTable(10, b"\3", b"\4")]
     with pytest.raises(IntegrityError, match="keys in common") as caught:
-        manifest_of({"state": tables}, 1)
+        new_manifest({"state": tables}, 1)
     assert caught.value.state == "state"
 
 

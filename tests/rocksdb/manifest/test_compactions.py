@@ -107,8 +107,8 @@ def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
     kept = {file.name: file.stat().st_size for file in (tmp_path / "between").glob("*.sst")}
     rewritten = pair.rewritten(kept)
     assert pair.own <= rewritten.files
-    ((state, name),) = rewritten.passed
+    ((state, name),) = rewritten.transient
     assert (state, kept[name] > 0, name in pair.own) == (FIRST, True, False)
     for wrong in ({}, {**kept, name: kept[name] + 1}):
-        assert not pair.rewritten(wrong).passed
+        assert not pair.rewritten(wrong).transient
         assert not pair.own & pair.rewritten(wrong).files

@@ -56,7 +56,7 @@ TOMBSTONE = bytes.fromhex(
     "0505 82c382d806 0605 82c382d806 0d0102 0700 0807556e6b6e6f776e 0c10a10e00558ddf3b2c9debde1c9fb1d24d"
     "0e02fa0a 0f02b908 01 c80107"
 )
-"""A file that Flink 2.3.0 wrote while it clipped a database: a deleted range, of the column family 7."""
+"""A file that Flink 2.3.0 wrote while it clipped a database: a range tombstone, of the column family 7."""
 
 
 def read(data: bytes) -> Manifest:
@@ -82,7 +82,7 @@ def test_manifest_of_flink_2_is_read() -> None:
     assert (manifest.next_file_number, manifest.last_sequence) == (11, 31)
 
 
-def test_file_that_ends_with_a_deleted_range_has_an_exclusive_end() -> None:
+def test_file_that_ends_with_a_range_tombstone_has_an_exclusive_end() -> None:
     manifest = read(log(START, number(200, 7) + text(201, b"timers")) + TOMBSTONE)
     (file,) = families(manifest)["timers"]
     assert (file.number, file.smallest, file.largest, file.exclusive) == (88, b"\x2b", b"\x40", True)
@@ -90,7 +90,7 @@ def test_file_that_ends_with_a_deleted_range_has_an_exclusive_end() -> None:
     assert (file.number_in(FileTag.EPOCH_NUMBER), file.number_in(FileTag.TEMPERATURE)) == (2, None)
 
 
-def test_file_that_ends_with_the_start_of_a_deleted_range_has_an_inclusive_end() -> None:
+def test_file_that_ends_with_the_start_of_a_range_tombstone_has_an_inclusive_end() -> None:
     ends = slice_(internal_key(b"\x01", 5, RANGE_DELETION)) + slice_(internal_key(b"\x02", 5, RANGE_DELETION))
     file = varint(103) + varint(0) + varint(10) + varint(1000) + ends + varint(5) * 2 + varint(1)
     assert not families(read(log(START, ADD_STATE, file + OF_STATE)))["state"][0].exclusive
@@ -124,7 +124,7 @@ def test_file_entries_of_older_rocksdb_releases_are_read() -> None:
     assert [file.name for file in families(manifest)["state"]] == ["000010.sst", "000011.sst"]
 
 
-def test_irrelevant_fields_are_skipped() -> None:
+def test_manifest_fields_without_effect_on_rows_are_skipped() -> None:
     fields = number(9, 0) + number(10, 3) + text(8193, b"uuid") + text(8198, b"") + text(8199, b"wal")
     fields += text(8200, b"wal") + text(8201, b"\1") + number(5, 1) + slice_(internal_key(b"cursor"))
     custom = b"".join(text(tag, b"\1") for tag in (2, 3, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16)) + text(65, b"\0")

@@ -27,7 +27,7 @@ FORMS = [*TABLES, *(f"format_version={version};{_PARTITIONED}" for version in (2
 
 
 def tables_of(folder: Path, form: str) -> list[bytes]:
-    """SST files of a form, with a deleted range in one."""
+    """SST files of a form, with a range tombstone in one."""
     options = f"{MERGE};compression=kSnappyCompression;block_based_table_factory={{{form}}}"
     with written(folder / "db", STATES, options) as writer:
         fill(writer)
@@ -63,7 +63,7 @@ def test_all_blocks_are_checked_in_every_table_format(
         assert_all_covered(data)
         assert b"".join(BlockChecksums(opened(data, "table")).checked(chunks(data, 1000))) == data
     fast = [opened(data, "table").all_blocks() for data in tables]
-    monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+    monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
     slow = [opened(data, "table").all_blocks() for data in tables]
     assert all(np.array_equal(columns, other) for columns, other in zip(fast, slow, strict=True))
 
@@ -82,7 +82,7 @@ def test_key_groups_of_blocks_are_those_of_their_separators(
         for table in tables
     ]
     assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
-    monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+    monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
     assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
 
 

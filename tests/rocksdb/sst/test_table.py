@@ -65,7 +65,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
 
 
 def merged(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
-    """Return the values left when newer rows are applied to older ones; deleted ranges are not."""
+    """Return the values left when newer rows are applied to older ones; range tombstones are not."""
     values: dict[bytes, bytes] = {}
     for row in sorted(unmerged, key=lambda row: row.sequence):
         if row.kind in (DELETE, SINGLE_DELETE):
@@ -92,7 +92,7 @@ def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[b
 
 @pytest.mark.parametrize("name", FLINK)
 def test_rows_of_flinks_files_equal_those_that_rocksdb_reads(name: str, tmp_path: Path) -> None:
-    """Files that Flink clipped also hold rows that a deleted range hides."""
+    """Files that Flink clipped also hold rows that a range tombstone hides."""
     clipped = "2to3" in name or "imported" in name
     for database in databases(name):
         expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
@@ -204,7 +204,7 @@ def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path
     blocks = [entry.block for entry in table.index()]
     assert sum(block.size + 5 for block in blocks) == table.properties.data_size
     assert table.properties.entries == len(writer.model["values"])
-    assert list(table.deleted_ranges()) == []
+    assert list(table.range_tombstones()) == []
     with pytest.raises(UnsupportedError, match="a dictionary"):
         table.rows(blocks[0])
     with pytest.raises(UnsupportedError, match="a dictionary"):

@@ -1,11 +1,11 @@
-"""Files of one deleted range: their bytes, and that every reader of ours sees what they say."""
+"""Files of one range tombstone: their bytes, and that every reader of ours sees what they say."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.rocksdb.sst.table import DeletedRange, SstTable
+from rescale.rocksdb.sst.table import RangeTombstone, SstTable
 from rescale.rocksdb.sst.tombstone import write_tombstone
 
 
@@ -13,7 +13,7 @@ def opened(data: bytes) -> SstTable:
     return SstTable(lambda start, size: data[start : start + size], len(data), "000010.sst")
 
 
-def test_file_of_a_deleted_range_has_the_expected_bytes() -> None:
+def test_file_of_a_range_tombstone_has_the_expected_bytes() -> None:
     data = write_tombstone(b"\x2b", b"\x40\0", 1000, column_family=(1, "val"), created=1_700_000_000)
     assert len(data) == 721
     assert data[:40].hex(" ", -4) == (
@@ -23,9 +23,9 @@ def test_file_of_a_deleted_range_has_the_expected_bytes() -> None:
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.integers(0, (1 << 56) - 1), st.text(max_size=50))
-def test_random_deleted_range_is_read_back(begin: bytes, end: bytes, sequence: int, state: str) -> None:
+def test_random_range_tombstone_is_read_back(begin: bytes, end: bytes, sequence: int, state: str) -> None:
     table = opened(write_tombstone(begin, end, sequence, column_family=(7, state), created=1))
-    assert list(table.deleted_ranges()) == [DeletedRange(begin, end, sequence)]
+    assert list(table.range_tombstones()) == [RangeTombstone(begin, end, sequence)]
     assert list(table.index()) == []
     properties = table.properties
     assert (properties.column_family, properties.entries, properties.range_deletions) == (state, 1, 1)

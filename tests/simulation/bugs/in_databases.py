@@ -35,7 +35,7 @@ Bug = partial(planting.Bug, native=True)
 _take, _deleted_ranges, _files = _Assembly._take, _Assembly._deleted_ranges, DatabasePlanner._files
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
 _written, _rows_of_blocks = rows_writer._written, rows_writer.rows_of_blocks
-_manifest_of, _database_handle = rows_writer.manifest_of, new_handles._database_handle
+_new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
 _changed, _certified_files = certified_files._changed, verdict.certified_files
 
 
@@ -85,7 +85,7 @@ def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
 
 
 def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
-    """Change the file of deleted ranges that hides foreign rows."""
+    """Change the file of range tombstones that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
         return map(change, _deleted_ranges(self, *arguments))
@@ -138,7 +138,7 @@ def _without_sorting(blocks: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _with_states_exchanged(tables: Mapping[str, Any], created: int) -> Any:
-    return _manifest_of(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
+    return _new_manifest(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
 
 
 def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Plant:
@@ -194,10 +194,10 @@ BUGS = [
         method(DatabasePlanner, "_files", _with_file_of_a_neighbour),
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_giver)),
-    Bug("compaction: nothing is rewritten", method(compaction, "_compact_apart", nothing)),
+    Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
-    Bug("rows: states change places", method(rows_writer, "manifest_of", _with_states_exchanged)),
+    Bug("rows: states change places", method(rows_writer, "new_manifest", _with_states_exchanged)),
     Bug("handle: one backend for all", method(new_handles, "_id_of_place", lambda *_: str(uuid.UUID(int=7)))),
     Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
     Bug("handle: SST files have each other's names", _handle_of(_rotated)),

@@ -71,7 +71,7 @@ def test_sample_of_a_large_database_reads_little(
     assert sampled.groups.max() - sampled.groups.min() > 100
 
 
-def test_time_before_the_key_of_a_timer_is_left_out(tmp_path: Path) -> None:
+def test_sampled_key_of_a_timer_leaves_out_the_time_before_the_key(tmp_path: Path) -> None:
     """A deleted row is sampled like any other."""
     key, name = bytes(range(8)) + b"\0", "_timer_state/event_user-timers"
     with written(tmp_path / "db", ["value", name], f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:

@@ -83,7 +83,7 @@ def test_files_of_one_key_group_are_measured_without_a_read(tmp_path: Path, monk
     ],
     ids=["too many files", "too large an index", "a format that RocksDB alone reads"],
 )
-def test_file_that_is_not_looked_into_is_spread_over_its_key_groups(
+def test_file_whose_index_is_not_read_counts_as_spread_over_its_key_groups(
     most: int, largest: int, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_sizes, "MOST_INDEXES", most)

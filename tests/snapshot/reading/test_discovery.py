@@ -77,7 +77,7 @@ def test_checkpoint_of_a_later_start_with_a_lower_number_is_refused(home: str) -
     assert find_metadata(home) == join(home, "chk-10/_metadata"), "the later start has passed the earlier one"
 
 
-def test_a_place_without_a_snapshot_is_refused(home: str) -> None:
+def test_place_without_a_snapshot_is_refused(home: str) -> None:
     put(home, "chk-11/state", "jobs/one/chk-3/_metadata")
     for place in (home, join(home, "chk-11"), join(home, "elsewhere"), join(home, "elsewhere/_metadata")):
         with pytest.raises(RequestError, match="there is no snapshot"):

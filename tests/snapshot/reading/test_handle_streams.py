@@ -65,12 +65,12 @@ def test_bytes_of_an_operator_are_those_of_all_slots_and_subtasks() -> None:
     assert bytes_of(operator) == (20 + 20 + 125 + 100) + (125 + 7)
 
 
-def test_a_file_of_several_parts_of_a_handle_counts_once_and_unknown_sizes_not() -> None:
+def test_file_that_a_handle_names_twice_counts_once_and_an_unknown_size_as_0() -> None:
     parts = changelog(logged(PRIVATE), logged(PRIVATE, RelativeFileStream("d", -1), EmptySegmentStream()))
     assert bytes_of(entry(SubtaskState(managed_keyed=parts))) == 125
 
 
-def test_changes_are_counted_as_their_handles_record_them() -> None:
+def test_size_of_changes_is_the_size_that_their_handle_records() -> None:
     assert bytes_of_changes(IN_MEMORY) == (8 + 3) + 8
     assert bytes_of_changes(logged(SHARED)) == 50
     assert bytes_of_changes(logged(SHARED, size=-1)) == 0

@@ -104,7 +104,7 @@ def test_key_groups_of_a_stream_end_where_the_next_one_begins(make: Callable[...
     assert read.state_names == ("sum",)
 
 
-def test_a_base_that_subtasks_share_ends_where_the_key_groups_of_others_begin(
+def test_key_groups_of_a_shared_base_end_where_those_of_other_subtasks_begin(
     make: Callable[..., StreamReader],
 ) -> None:
     stream = RelativeFileStream("a", len(stream_of(4)))
@@ -124,7 +124,7 @@ def test_a_base_that_subtasks_share_ends_where_the_key_groups_of_others_begin(
         assert base.header == HEADER
 
 
-def test_a_base_keeps_the_key_groups_of_its_subtask(make: Callable[..., StreamReader]) -> None:
+def test_base_is_limited_to_the_key_groups_of_its_subtask(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", len(stream_of(4)))
     reader = make([stream], a=stream_of(4))
     part = handle(stream, 0, *map(at, range(4)))
@@ -135,7 +135,7 @@ def test_a_base_keeps_the_key_groups_of_its_subtask(make: Callable[..., StreamRe
 
 
 @pytest.mark.parametrize("size", [-1, 1])
-def test_a_file_of_another_size_than_its_handle_says_is_named(make: Callable[..., StreamReader], size: int) -> None:
+def test_file_whose_size_differs_from_its_handle_is_refused(make: Callable[..., StreamReader], size: int) -> None:
     stream = RelativeFileStream("a", len(stream_of(1)) + size)
     with pytest.raises(SnapshotError, match="does not have the size") as caught:
         make([stream], a=stream_of(1)).keyed("sums", 0, handle(stream, 0, at(0)))
@@ -143,7 +143,7 @@ def test_a_file_of_another_size_than_its_handle_says_is_named(make: Callable[...
     assert (caught.value.path or "").endswith("/a")
 
 
-def test_a_segment_must_end_in_its_file(make: Callable[..., StreamReader], tmp_path: Path) -> None:
+def test_segment_beyond_the_end_of_its_file_is_refused(make: Callable[..., StreamReader], tmp_path: Path) -> None:
     data = b"other" + stream_of(1)
     whole = SegmentStream(str(tmp_path / "a"), 5, len(stream_of(1)), 1, "id")
     long = SegmentStream(str(tmp_path / "a"), 6, len(stream_of(1)), 1, "id")
@@ -153,7 +153,7 @@ def test_a_segment_must_end_in_its_file(make: Callable[..., StreamReader], tmp_p
         reader.keyed("sums", 0, handle(long, 0, at(0)))
 
 
-def test_of_a_missing_file_the_key_groups_are_known_but_no_header(make: Callable[..., StreamReader]) -> None:
+def test_stream_in_a_missing_file_has_key_groups_but_no_header(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", len(stream_of(1)))
     reader = make([stream], a=None)
     read = reader.keyed("sums", 0, handle(stream, 0, at(0)))
@@ -163,7 +163,7 @@ def test_of_a_missing_file_the_key_groups_are_known_but_no_header(make: Callable
     assert not reader.is_whole(entry)
 
 
-def test_a_header_that_is_too_long_is_refused(make: Callable[..., StreamReader]) -> None:
+def test_too_long_header_is_refused(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", len(stream_of(1)))
     with (
         patch("rescale.snapshot.reading.stream_reader.HEADER_LIMIT", len(HEADER) - 1),
@@ -172,7 +172,7 @@ def test_a_header_that_is_too_long_is_refused(make: Callable[..., StreamReader])
         make([stream], a=stream_of(1)).keyed("sums", 0, handle(stream, 0, at(0)))
 
 
-def test_elements_end_at_the_next_one_of_any_state(make: Callable[..., StreamReader]) -> None:
+def test_element_ends_where_the_next_element_of_any_state_begins(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", 30)
     states = (
         OperatorStateOffsets("offsets", DistributionMode.SPLIT_DISTRIBUTE, (0, 20)),
@@ -188,7 +188,7 @@ def test_elements_end_at_the_next_one_of_any_state(make: Callable[..., StreamRea
 @pytest.mark.parametrize(
     ("names", "invalid"), [(("1.sst", "../2.sst"), "../2.sst"), (("1.sst", "1.sst"), "the same name twice")]
 )
-def test_file_names_of_a_directory_that_flink_never_writes_are_refused(
+def test_file_names_that_flink_never_writes_are_refused(
     make: Callable[..., StreamReader], names: tuple[str, ...], invalid: str
 ) -> None:
     stream = RelativeFileStream("a", len(HEADER))
@@ -199,7 +199,7 @@ def test_file_names_of_a_directory_that_flink_never_writes_are_refused(
     assert caught.value.found == invalid
 
 
-def test_handles_of_an_invalid_kind_are_named(make: Callable[..., StreamReader]) -> None:
+def test_handles_of_an_invalid_kind_are_refused(make: Callable[..., StreamReader]) -> None:
     stream = RelativeFileStream("a", len(HEADER))
     reader = make([stream], a=HEADER)
     with pytest.raises(SnapshotError, match="raw keyed state has a handle of an invalid kind") as caught:
@@ -213,7 +213,7 @@ def test_handles_of_an_invalid_kind_are_named(make: Callable[..., StreamReader])
 
 
 @pytest.mark.parametrize("places", [[(-1, RelativeFileStream("file", 1))], [(0, EmptySegmentStream())]])
-def test_a_set_of_changes_without_a_place_is_refused(
+def test_change_set_without_a_valid_place_is_refused(
     make: Callable[..., StreamReader], places: list[tuple[int, Stream]]
 ) -> None:
     with pytest.raises(SnapshotError, match="a change set without a valid place") as caught:
@@ -221,7 +221,7 @@ def test_a_set_of_changes_without_a_place_is_refused(
     assert caught.value.found == f"{type(places[0][1]).__name__} at {places[0][0]}"
 
 
-def test_a_file_of_changes_may_have_one_byte_more_than_its_handle_says(make: Callable[..., StreamReader]) -> None:
+def test_changelog_file_may_be_one_byte_longer_than_its_handle_records(make: Callable[..., StreamReader]) -> None:
     """The first byte tells whether the file is compressed."""
     for size, is_right in ((9, True), (10, True), (8, False), (11, False)):
         stream = RelativeFileStream("a", size)
@@ -234,7 +234,7 @@ def test_a_file_of_changes_may_have_one_byte_more_than_its_handle_says(make: Cal
                 list(reader._change_sets("sums", 0, change_sets((0, stream))))
 
 
-def test_a_subtask_may_have_neither_base_nor_changes(make: Callable[..., StreamReader]) -> None:
+def test_changelog_without_base_and_changes_is_read(make: Callable[..., StreamReader]) -> None:
     none = InMemoryChangelogHandle(0, 4, 0, 0, (), "id")
     read = make([]).changelog("sums", 0, changelog(delta=[none]))
     assert (read.changelog.base, read.changelog.changes) == ((), ())

@@ -113,20 +113,22 @@ class _Resource(msgspec.Struct, frozen=True):
     status: _Status | None = None
 
 
-def read_deployment(where: PatchDeployment) -> Deployment:
+def read_deployment(hand_over: PatchDeployment) -> Deployment:
     """Read the resource. Raises `RequestError` if it does not exist, may not be read, or is a session cluster."""
-    resource = _call(where, "get", lambda api, place: api.get_namespaced_custom_object(*place))
+    resource = _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place))
     spec, status = resource.spec, resource.status or _Status()
     job, job_status = spec.job, status.job_status or _JobStatus()
     if job is None:
         raise RequestError(
             "the FlinkDeployment is a session cluster, which has no job of its own",
-            path=_place(where),
+            path=_place(hand_over),
             advice="hand over by a jar instead; or name a FlinkDeployment in application mode, or the job's "
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
-        DeploymentSpec(job.initial_savepoint_path, job.parallelism, _max_parallelism(where, spec), _never_claims(spec)),
+        DeploymentSpec(
+            job.initial_savepoint_path, job.parallelism, _max_parallelism(hand_over, spec), _never_claims(spec)
+        ),
         job.state == "suspended",
         job.savepoint_redeploy_nonce,
         _reconciled_nonce(status),
@@ -139,13 +141,13 @@ def read_deployment(where: PatchDeployment) -> Deployment:
     )
 
 
-def check_patch(where: PatchDeployment) -> None:
+def check_patch(hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
-    resource = _patch(where, {}, dry_run="All")
+    resource = _patch(hand_over, {}, dry_run="All")
     if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
         raise RequestError(
-            f"the {where.resource} sets the parallelism of single vertices, which would outlive the rescale",
-            path=_place(where),
+            f"the {hand_over.resource} sets the parallelism of single vertices, which would outlive the rescale",
+            path=_place(hand_over),
             found=f"{_OVERRIDES}: {overrides}",
             advice="remove that option from its flinkConfiguration",
         )
@@ -158,9 +160,9 @@ def check_patch(where: PatchDeployment) -> None:
         )
 
 
-def redeploy(where: PatchDeployment, wanted: DeploymentSpec) -> int:
+def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
     """Patch the resource to the wanted fields, unless it has them; return its nonce."""
-    current = read_deployment(where)
+    current = read_deployment(hand_over)
     enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))
     is_as_wanted = current.fields in enough and not current.suspended and current.nonce is not None
     if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP):
@@ -176,20 +178,20 @@ def redeploy(where: PatchDeployment, wanted: DeploymentSpec) -> int:
     options = {MAX_PARALLELISM_OPTION: wanted.max_parallelism}
     if wanted.no_claim:
         options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
-    _patch(where, {"spec": {"job": job, "flinkConfiguration": options}})
+    _patch(hand_over, {"spec": {"job": job, "flinkConfiguration": options}})
     return nonce
 
 
-def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
+def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
     """Return whether the operator has redeployed the job as of this nonce, and the job runs.
 
     Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the job since.
     """
-    current = read_deployment(where)
+    current = read_deployment(hand_over)
     if current.nonce != nonce:
         raise RescaleError(
-            f"somebody else has redeployed the {where.resource}",
-            path=_place(where),
+            f"somebody else has redeployed the {hand_over.resource}",
+            path=_place(hand_over),
             expected=f"savepointRedeployNonce {nonce}",
             found=current.nonce,
         )
@@ -200,7 +202,7 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     if current.lifecycle in _GIVEN_UP:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
-            path=_place(where),
+            path=_place(hand_over),
             expected="a running job",
             found=f"{current.lifecycle}: {current.error or 'no reason is given'}",
             advice="look at the events of the resource and at the JobManager's log",
@@ -230,15 +232,15 @@ def _never_claims(spec: _Spec) -> bool:
     return all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS)
 
 
-def _max_parallelism(where: PatchDeployment, spec: _Spec) -> str | None:
+def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
     """Return the option for the max parallelism as text, even if the resource has a number."""
     options = spec.flink_configuration or {}
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
     nested = options.get(section)
     if isinstance(nested, dict) and name in nested:
         raise RequestError(
-            f"the {where.resource} nests the option for the max parallelism, so a patch would set it twice",
-            path=_place(where),
+            f"the {hand_over.resource} nests the option for the max parallelism, so a patch would set it twice",
+            path=_place(hand_over),
             expected=f"flinkConfiguration with the flat key {MAX_PARALLELISM_OPTION!r}",
             found=f"{name!r} nested below {section!r}",
             advice="write the option as a flat key",
@@ -256,32 +258,32 @@ def _reconciled_nonce(status: _Status) -> int | None:
     return None if job is None else job.savepoint_redeploy_nonce
 
 
-def _patch(where: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
+def _patch(hand_over: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
     more["_content_type"] = "application/merge-patch+json"
-    return _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
+    return _call(hand_over, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
 
 
-def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]) -> _Resource:
+def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]) -> _Resource:
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
-    plural = _PLURALS[where.resource]
-    place = (*_KIND, where.namespace, plural, where.name)
+    plural = _PLURALS[hand_over.resource]
+    place = (*_KIND, hand_over.namespace, plural, hand_over.name)
     try:
-        document = function(open_kubernetes(where.connection), place)
+        document = function(open_kubernetes(hand_over.connection), place)
     except HTTPError as error:
-        raise StoreError("Kubernetes cannot be reached", path=_place(where), found=error) from None
+        raise StoreError("Kubernetes cannot be reached", path=_place(hand_over), found=error) from None
     except ApiException as error:
         status = f"status {error.status}: {_message(error)}"
         if error.status in (409, 429) or error.status >= 500:
-            raise StoreError("Kubernetes has a temporary problem", path=_place(where), found=status) from None
+            raise StoreError("Kubernetes has a temporary problem", path=_place(hand_over), found=status) from None
         advice = {
             403: f"give the service account the right to {verb} {plural} in this namespace",
             404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
         }
         raise RequestError(
-            f"Kubernetes refuses to {verb} the {where.resource}",
-            path=_place(where),
+            f"Kubernetes refuses to {verb} the {hand_over.resource}",
+            path=_place(hand_over),
             found=status,
             advice=advice.get(error.status),
         ) from None
@@ -289,8 +291,8 @@ def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str,
         return msgspec.convert(document, _Resource)
     except msgspec.ValidationError as error:
         raise RequestError(
-            f"the {where.resource} is not one of Flink's operator",
-            path=_place(where),
+            f"the {hand_over.resource} is not one of Flink's operator",
+            path=_place(hand_over),
             expected="the fields of flink.apache.org/v1beta1",
             found=error,
         ) from None
@@ -303,5 +305,5 @@ def _message(error: Any) -> str:
         return str(error.reason)
 
 
-def _place(where: PatchDeployment) -> str:
-    return f"{where.namespace}/{where.name}"
+def _place(hand_over: PatchDeployment) -> str:
+    return f"{hand_over.namespace}/{hand_over.name}"

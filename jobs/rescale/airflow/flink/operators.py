@@ -109,8 +109,8 @@ class HandOverJob(WaitingOperator):
 
     `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
     `JobToRestart`, which contains the hand-over; otherwise `hand_over` is the document of the hand-over
-    (`hand_over_of`). `parallelism` is the default parallelism of the job, if it is known. A plan takes the parallelism
-    of most operators for it.
+    (`hand_over_of`). `parallelism` is the default parallelism of the job, None if unknown; a plan assumes that it is
+    the parallelism of most operators.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")

@@ -78,8 +78,8 @@ class JobToRestart(msgspec.Struct, frozen=True):
     @property
     def is_replaced(self) -> bool:
         """Whether the FlinkDeployment was redeployed since. The job is gone then, and maybe its REST API, too."""
-        where = self.hand_over
-        return isinstance(where, PatchDeployment) and read_deployment(where).nonce != self.nonce
+        hand_over = self.hand_over
+        return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
     def own_directory(self, run: str) -> str:
         """Return the directory for the savepoints of this run only."""
@@ -192,13 +192,13 @@ def _given(savepoints: str | None) -> str:
     return normalise(savepoints)
 
 
-def _with_deployment(before: JobToRestart, where: PatchDeployment) -> JobToRestart:
+def _with_deployment(before: JobToRestart, hand_over: PatchDeployment) -> JobToRestart:
     """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
-    deployment = read_deployment(where)
+    deployment = read_deployment(hand_over)
     if deployment.job_id not in (None, before.job_id):
         raise RequestError(
-            f"the {where.resource} runs another job",
-            path=f"{where.namespace}/{where.name}",
+            f"the {hand_over.resource} runs another job",
+            path=f"{hand_over.namespace}/{hand_over.name}",
             expected=f"job {before.job_id}",
             found=deployment.job_id,
         )

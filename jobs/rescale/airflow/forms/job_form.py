@@ -89,9 +89,9 @@ def _job_fields() -> Form:
         "taking": choice(
             _TAKING_SHOWN,
             title="What becomes of the job",
-            description_md="A stopped or cancelled job is started from the result as `Hand over` says. If anything "
+            description_md="A stopped or cancelled job is started from the result as *Hand over* says. If anything "
             "fails, or the plan is rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` "
-            "loses its offsets if it is stopped with a savepoint: cancel it instead. With `checkpoint, then cancel`, "
+            'loses its offsets if it is stopped with a savepoint: cancel it instead. With "checkpoint, then cancel", '
             "the job's last checkpoint is the source, which Flink must keep on cancellation; the records after it are "
             "processed again, as after a failure. A job that runs on is taken back to its savepoint when it is started "
             "from the result: it processes all later records again, and a sink that remembers ids of checkpoints (such "

@@ -57,9 +57,9 @@ def live_fields() -> Form:
             section=_SECTION,
             description_md="Moves all state once, and then what changes, checkpoint after checkpoint, while the job "
             "runs. At the end the job is cancelled, and stands still for the last changes only. Needs RocksDB with "
-            "incremental checkpoints that are kept on cancellation, `checkpoint, then cancel` under *What becomes of "
+            'incremental checkpoints that are kept on cancellation, "checkpoint, then cancel" under *What becomes of '
             "the job*, and a hand-over that starts the job. If no max parallelism changes, files of RocksDB are copied "
-            "ahead, and there are no rounds; with `refer` under *Files of RocksDB*, nothing is moved.",
+            'ahead, and there are no rounds; with "refer" under *Files of RocksDB*, nothing is moved.',
         ),
         "cut_over": choice(
             _RULES_SHOWN,
@@ -83,8 +83,9 @@ def live_fields() -> Form:
             maximum=_HOUR_SECONDS,
             title="Most seconds for the last round",
             section=_SECTION,
-            description_md="The job is not cancelled while the last round would take longer. A plain restart of the "
-            "job comes on top. Empty: no limit; the job is cancelled when rounds no longer get shorter.",
+            description_md="The job is not cancelled while the last round would take longer. The time of a plain "
+            "restart of the job is added to that. Empty: no limit; the job is cancelled when rounds no longer get "
+            "shorter.",
         ),
         "give_up_after": Param(
             _GIVE_UP_SECONDS,

@@ -22,7 +22,7 @@ USE_RETAINED_CHECKPOINT = (
     'try "Plan only" with a retained checkpoint of the job, then cancel the job and run "Rescale a savepoint" with its '
     "last retained checkpoint"
 )
-"""Advice for jobs of which no savepoint can be used."""
+"""Advice for jobs that cannot be rescaled from a savepoint."""
 
 _ON_FORST = "its state backend is ForStStateBackend"
 

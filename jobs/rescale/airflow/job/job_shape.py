@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from rescale.airflow.forms.form import title
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink_rest.running_job import Job, Vertex
-from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.plan.proof import Proof, refuse_impossible_proof
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
@@ -83,7 +83,7 @@ def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> 
         copied = request.format is not Format.CANONICAL
     else:
         copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
-    refuse_files_in_vain(possible=copied and _keeps_a_max_parallelism(job, request))
+    refuse_impossible_proof(possible=copied and _keeps_a_max_parallelism(job, request))
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:

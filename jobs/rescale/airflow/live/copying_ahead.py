@@ -20,7 +20,7 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""Bytes. If a checkpoint has more new bytes than this, the job makes another one, whose files are copied, too."""
+"""Number of new bytes in a checkpoint above which the job makes another one, whose files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
 """Checkpoints that the job is asked to make."""
@@ -52,7 +52,7 @@ def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) ->
             take_checkpoint(flink, before.job_id)
         done = with_newest(before.directory, copy_from)
         files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
-        log.info("the target has %s of the job's newest checkpoint; new ones have %s", files, new)
+        log.info("the target has %s of the job's newest checkpoint, %s of which were copied just now", files, new)
         if done.new_bytes <= _FEW_NEW_BYTES:
             break
     return done

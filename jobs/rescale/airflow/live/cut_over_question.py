@@ -85,7 +85,8 @@ class AskToCutOver(HITLOperator):
         if user is None or event.get("timedout"):
             return self.execute(context)
         if chosen == [NOT_YET]:
-            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], _ASK_AGAIN)
+            again = duration(_ASK_AGAIN.total_seconds())
+            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], again)
             self._look_again(_ASK_AGAIN)
         if _has_ended(context["ti"]):
             skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")

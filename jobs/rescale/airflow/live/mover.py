@@ -55,21 +55,21 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     """Yield a mover for the task instance that follows a job; its process or pod for rounds ends with the block."""
     log = StepLog().log_line
 
-    def full(plan: Plan, proof: Proof) -> None:
+    def move_all(plan: Plan, proof: Proof) -> None:
         run_anywhere(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
 
     if (template := os.environ.get(DRIVER_POD)) is None:
         spark = platform_spark()
         remove_all_abandoned()
         with LastingProcess(spark.master, log, environment=environment_of_steps(spark)) as process:
-            yield Mover(full, process)
+            yield Mover(move_all, process)
         return
     from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
 
     delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left some
     with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
-        yield Mover(full, pod)
+        yield Mover(move_all, pod)
 
 
 def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> ResultDocument:

@@ -37,7 +37,7 @@ _POLL_SECONDS = 1.0
 _REST, _MOST_REST_SECONDS = 4.0, 60.0
 """Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
 _SHORT_SECONDS = 5.0
-"""Seconds: a last round is short enough if it takes no longer, unless the form names a limit."""
+"""Longest duration of a last round, in seconds, that is short enough if the form names no limit."""
 
 _CONVERGED = 0.8
 """Rounds have converged when a round takes more than this fraction of the time of the round before."""

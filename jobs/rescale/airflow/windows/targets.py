@@ -27,13 +27,13 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class _Instant:
-    """Date or time in a pattern, in its `usual` format or in the format after the colon (`{date:%Y%m%d}`)."""
+    """Date or time in a pattern, in its `default_format`, or in the format after the colon (`{date:%Y%m%d}`)."""
 
     instant: datetime
-    usual: str
+    default_format: str
 
     def __format__(self, spec: str) -> str:
-        return self.instant.strftime(spec or self.usual)
+        return self.instant.strftime(spec or self.default_format)
 
 
 def target_of(pattern: str, window: str, opened: datetime) -> str:

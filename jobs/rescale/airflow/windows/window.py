@@ -189,7 +189,7 @@ def _form_of(entry: Mapping[str, Any]) -> Form:
 def _zone_fault(value: Any) -> Fault:
     try:
         ZoneInfo(value)
-    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # depends on how wrong the value is
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # which one depends on the value
         return "a time zone such as 'Europe/Berlin' or 'UTC'", value
     return None
 

@@ -101,8 +101,8 @@ def carry_out(
             confirm_losses(planned.surgery, output, yes=yes)
             confirm_restarts(planned.surgery, output, yes=yes)
             confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
-            if how := how_proven(plan, proof):
-                output.say(how)
+            if sentence := how_proven(plan, proof):
+                output.say(sentence)
             claim(plan, accept_unconditional=accept_unconditional, by=this_process())
 
             def explain() -> str:

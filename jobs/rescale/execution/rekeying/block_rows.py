@@ -76,8 +76,8 @@ def write_rows(
     first = 0
     while first < len(index):
         begin = int(ends[first]) - int(index["size"][first])
-        behind = int(np.searchsorted(sections, sections[first], side="right"))
-        last = min(behind, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
+        section_end = int(np.searchsorted(sections, sections[first], side="right"))
+        last = min(section_end, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
         head = _HEAD.pack(operator, unit, batch, last - first)
         yield int(sections[first]), b"".join((head, index[first:last].tobytes(), blocks[begin : int(ends[last - 1])]))
         first = last

@@ -21,10 +21,10 @@ WINDOW = 8 * 1024 * 1024
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """Return the same records; cells that are too large are sorted into new blocks, stored in the buffer."""
     firsts, sizes = windows.cells(blocks)
-    behind = np.append(firsts[1:], len(blocks))
+    ends = np.append(firsts[1:], len(blocks))
     parts, at = [], 0
     for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(firsts[large]), int(behind[large])
+        first, last = int(firsts[large]), int(ends[large])
         cell = blocks.part(first, last)
         runs = [_sorted(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
         parts += [blocks.part(at, first), _merged(_joined(cell, runs))]
@@ -40,7 +40,8 @@ def _sorted(blocks: SortedBlocks) -> SortedBlocks:
     data, begins = blocks.load(0, len(blocks))
     records = records_of_blocks(data, begins, begins + blocks.sizes)
     order = np.empty(len(records.starts), np.int64)
-    sort_keys(data, records.starts, records.limits, order, np.empty(len(order), np.uint64))
+    borders = np.array([0, len(order)])
+    sort_keys(data, records.starts, records.limits, borders, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, records.starts, records.ends, order, out)
     last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4

@@ -7,7 +7,8 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs, Words
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.key_sort_loop import word_of_key
-from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_walk import read_u32
 
 
 @compiled
@@ -15,18 +16,18 @@ def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Byte
     """Write whole records in the given order, end to end."""
     at = np.int64(0)
     for i in order:
-        at = copy_bytes(data, starts[i] - 4, ends[i], out, at)
+        at = copy_bytes(data, starts[i] - LENGTH_SIZE, ends[i], out, at)
 
 
 @compiled
 def _record_end(data: Bytes, at: Long, end: Long) -> Long:
     """Return where the record at `at` ends; a lower bound beyond `end` if it is not loaded completely."""
-    if end - at < 4:
-        return at + 4
-    limit = at + 4 + number(data, at)
-    if end - limit < 4:
-        return limit + 4
-    return limit + 4 + number(data, limit)
+    if end - at < LENGTH_SIZE:
+        return at + LENGTH_SIZE
+    limit = at + LENGTH_SIZE + read_u32(data, at)
+    if end - limit < LENGTH_SIZE:
+        return limit + LENGTH_SIZE
+    return limit + LENGTH_SIZE + read_u32(data, limit)
 
 
 @compiled
@@ -73,7 +74,7 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
 @compiled
 def _next_word(data: Bytes, at: Long) -> np.uint64:
     """Return the first eight bytes of a record's key as a number."""
-    return word_of_key(data, at + 4, at + 4 + number(data, at))
+    return word_of_key(data, at + LENGTH_SIZE, at + LENGTH_SIZE + read_u32(data, at))
 
 
 @compiled
@@ -101,8 +102,8 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
 @compiled
 def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
     """Whether the next record of a run precedes the other run's, if the first eight bytes of their keys are equal."""
-    begin, other_begin = at[run] + 4, at[other_run] + 4
-    size, other_size = number(data, at[run]), number(data, at[other_run])
+    begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
+    size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])
     for i in range(min(size, other_size)):
         byte, other_byte = data[np.uint64(begin + i)], data[np.uint64(other_begin + i)]
         if byte != other_byte:

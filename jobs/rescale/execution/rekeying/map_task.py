@@ -41,8 +41,8 @@ class MapTask:
     done: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
-        of_task = (unit for run in units for unit in run)
-        for number, mine in groupby(of_task, lambda unit: unit.operator):
+        task_units = (unit for run in units for unit in run)
+        for number, mine in groupby(task_units, lambda unit: unit.operator):
             operator = self.plan.operators[number]
             try:
                 planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])

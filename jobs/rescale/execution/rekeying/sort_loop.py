@@ -6,6 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 
 
 @compiled
@@ -28,7 +29,7 @@ def sort_records(
     """
     places[:] = 0
     for i in range(len(cells)):
-        places[cells[i]] += 4 + prefix + ends[i] - starts[i]
+        places[cells[i]] += LENGTH_SIZE + prefix + ends[i] - starts[i]
     total = np.int64(0)
     for cell in range(len(places)):
         size = places[cell]
@@ -40,6 +41,6 @@ def sort_records(
         key = prefix + limits[i] - starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         if prefix == 2:
-            out[at + 4] = groups[i] >> 8
-        out[at + 3 + prefix] = groups[i] & 0xFF
-        places[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + 4 + prefix)
+            out[at + LENGTH_SIZE] = groups[i] >> 8
+        out[at + LENGTH_SIZE + prefix - 1] = groups[i] & 0xFF
+        places[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + LENGTH_SIZE + prefix)

@@ -59,16 +59,16 @@ class PartitionBlocks:
         """Return the blocks of the key groups of a range."""
         mine = self.index[self.index["operator"] == wanted.operator]
         first = np.searchsorted(mine["cell"], wanted.first * number_of_states)
-        behind = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
+        end = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
         cells, sizes, last_offsets, places = (
-            np.ascontiguousarray(mine[name][first:behind]) for name in ("cell", "size", "last", "place")
+            np.ascontiguousarray(mine[name][first:end]) for name in ("cell", "size", "last", "place")
         )
         return SortedBlocks(number_of_states, cells, sizes, last_offsets, places, self.buffer)
 
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
     """Put the blocks of rows, which come in any order, into the buffer and sort them."""
-    parts = [np.empty(0, _BLOCK)]
+    parts: list[npt.NDArray[np.void]] = []
     for data in rows:
         row = read_row(data)
         part = np.empty(len(row.blocks), _BLOCK)
@@ -77,6 +77,7 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
             part[name] = row.blocks[name]
         part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
-    blocks = np.concatenate(parts)
+    joined = b"".join(part.data for part in parts)  # `concatenate` compares the fields of all parts
+    blocks = np.frombuffer(joined, _BLOCK)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

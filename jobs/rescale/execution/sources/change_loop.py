@@ -9,6 +9,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.compiled import Long, compare_bytes, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 
 
@@ -69,7 +70,8 @@ def mark_differences(
             came[j] = True
             j += 1
         else:
-            is_other = compare_bytes(data, limits[i] + 4, ends[i], new_data, new_limits[j] + 4, new_ends[j]) != 0
+            value, new_value = limits[i] + LENGTH_SIZE, new_limits[j] + LENGTH_SIZE
+            is_other = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
             left[i], came[j] = is_other, is_other
             i += 1
             j += 1
@@ -109,7 +111,7 @@ def put_changes(
             groups[count], size = left_groups[i], np.int64(1)
         else:
             at = copy_bytes(came_data, came_starts[j] - prefix, came_limits[j], data, at)
-            groups[count], size = came_groups[j], came_ends[j] - came_limits[j] - 3
+            groups[count], size = came_groups[j], came_ends[j] - came_limits[j] - LENGTH_SIZE + 1
         limits[count] = at
         for shift in range(24, -8, -8):
             data[at] = size >> shift & 0xFF
@@ -117,7 +119,7 @@ def put_changes(
         data[at] = DELETION if order < 0 else VALUE
         at += 1
         if order >= 0:
-            at = copy_bytes(came_data, came_limits[j] + 4, came_ends[j], data, at)
+            at = copy_bytes(came_data, came_limits[j] + LENGTH_SIZE, came_ends[j], data, at)
             j += 1
         if order <= 0:
             i += 1

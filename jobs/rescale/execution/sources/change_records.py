@@ -9,7 +9,7 @@ looked up in both databases and compared, for these reasons:
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
 * An element added to a list changes a value that lies elsewhere.
-* A deleted range affects rows of any file, so within it all rows of both sides are compared.
+* A range tombstone affects rows of any file, so within it all rows of both sides are compared.
 
 A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone.
 """
@@ -36,7 +36,7 @@ from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
 from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
 from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
-from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
+from rescale.rocksdb.engine.partial_files import PartialFiles
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
@@ -109,23 +109,23 @@ class ChangeReader:
         own: Iterator[Keys] = iter(())
         if before.has(state) and after.has(state):
             earlier, later = (side.own_tables(state) for side in sides)
-            passed = list(self._passed_tables(state))
-            tables = [*(own.table for own in (*earlier, *later)), *passed]
+            transient = list(self._transient_tables(state))
+            tables = [*(own.table for own in (*earlier, *later)), *transient]
             ranges = _joined(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
-            own = changed_keys(earlier, later, shared, begin, end, passed)
+            own = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
             return own
         return _in_order(
             [(key for keys in own for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
         )
 
-    def _passed_tables(self, state: str) -> Iterator[SstTable]:
+    def _transient_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away between the checkpoints.
 
         Raises `SnapshotError` if a file belongs to another state.
         """
-        for own, name, extent in self._place.passed:
+        for own, name, extent in self._place.transient:
             if own == state:
                 (file,) = listed_files(self._files, [(name, extent)])
                 table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
@@ -182,7 +182,7 @@ class _OpenDatabase(NamedTuple):
     """A fetched directory, and an open database that looks rows up."""
 
     directory: DatabaseDirectory
-    parts: PartsOfFiles
+    parts: PartialFiles
     manifest: Manifest
     database: GuardedDatabase
     states: frozenset[str]
@@ -233,10 +233,10 @@ class _OpenSide:
 
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the ranges that a file deletes, clipped to [begin, end)."""
-    for deleted in table.deleted_ranges():
-        first, behind = max(begin, deleted.begin), min(end, deleted.end)
-        if first < behind:
-            yield first, behind
+    for deleted in table.range_tombstones():
+        first, limit = max(begin, deleted.begin), min(end, deleted.end)
+        if first < limit:
+            yield first, limit
 
 
 def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:

@@ -20,7 +20,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 Windows = Sequence[KeyGroupRange]
 InWindows = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[InWindows]]
-"""Function from windows to records, for each part of the materialised state; read a window before the next one."""
+"""Takes windows, and returns a generator for each part of the materialised state. It yields the records of each window,
+which must be read before those of the next."""
 
 
 class ChangelogRecords:

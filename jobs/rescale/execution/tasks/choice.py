@@ -22,7 +22,7 @@ from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
 _AT_ONCE = 4
-"""Units that run at the same time in this process: small ones mostly wait for the store."""
+"""Number of units that run at the same time in this process: small units mostly wait for the store."""
 
 U = TypeVar("U")
 R = TypeVar("R")

@@ -90,8 +90,8 @@ def _write(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], 
 
 def _places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
-    behind = file.size + file.rows * _PLACE
-    first, last = np.frombuffer(_read(content, behind + partition * _LONG, 2 * _LONG), np.int64).tolist()
+    index_start = file.size + file.rows * _PLACE
+    first, last = np.frombuffer(_read(content, index_start + partition * _LONG, 2 * _LONG), np.int64).tolist()
     return np.frombuffer(_read(content, file.size + first * _PLACE, (last - first) * _PLACE), np.int64).reshape(-1, 2)
 
 

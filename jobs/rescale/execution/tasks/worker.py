@@ -39,7 +39,7 @@ class Report(NamedTuple):
     done: int
 
 
-class Ended(NamedTuple):
+class EndedTask(NamedTuple):
     """A task that has ended: the rest of the bytes done, its pickled result or its error, and its counts."""
 
     done: int
@@ -60,13 +60,13 @@ def serve(connection: Connection) -> None:
             connection.send(_ended(work, task.packed, connection))
 
 
-def _ended(work: SharedFunction[Body], packed: bytes, connection: Connection) -> Ended:
+def _ended(work: SharedFunction[Body], packed: bytes, connection: Connection) -> EndedTask:
     before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return Ended(0, b"", unexpected(error), METER.own_since(before))
-    return Ended(reports.due, result, None, METER.own_since(before))
+        return EndedTask(0, b"", unexpected(error), METER.own_since(before))
+    return EndedTask(reports.due, result, None, METER.own_since(before))
 
 
 class _Reports:

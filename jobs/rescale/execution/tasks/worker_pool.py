@@ -21,7 +21,7 @@ from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
-from rescale.execution.tasks.worker import Body, Ended, Report, Task
+from rescale.execution.tasks.worker import Body, EndedTask, Report, Task
 from rescale.execution.tasks.worker_server import WorkerServer
 from rescale.text.errors import RescaleError, StoreError
 
@@ -104,7 +104,7 @@ class WorkerPool:
         for ready in wait(list(busy), _POLL_SECONDS):
             worker = busy[ready]  # type: ignore[index]
             try:
-                message: Report | Ended = worker.connection.recv()
+                message: Report | EndedTask = worker.connection.recv()
             except (EOFError, OSError):
                 self._lose(worker, stage)
                 continue
@@ -180,7 +180,7 @@ class _Stage:
         self.done = 0
         self._is_last = is_last
 
-    def succeeded(self, number: int, ended: Ended, done: int) -> None:
+    def succeeded(self, number: int, ended: EndedTask, done: int) -> None:
         self.results[number] = pickle.loads(ended.packed)
         self.done += done
         METER.add(ended.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))

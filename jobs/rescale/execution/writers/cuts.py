@@ -105,5 +105,5 @@ def _of_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
     """Cut a long piece into parts of about the same size."""
     number = -(-(end - begin) // most)
     bounds = [begin + (end - begin) * i // number for i in range(number + 1)]
-    for start, behind in pairwise(bounds):
-        yield Cut(start, behind - start)
+    for start, limit in pairwise(bounds):
+        yield Cut(start, limit - start)

@@ -147,11 +147,11 @@ def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -
 def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
     """Group the parts of a stream into units of at least `least` bytes."""
     first = length = 0
-    for behind, cut in enumerate(parts, 1):
+    for end, cut in enumerate(parts, 1):
         length += cut.length
-        if length >= least or behind == len(parts):
-            yield StreamUnit(*place, first + 1, parts[first].start, length, token, behind - first)
-            first, length = behind, 0
+        if length >= least or end == len(parts):
+            yield StreamUnit(*place, first + 1, parts[first].start, length, token, end - first)
+            first, length = end, 0
 
 
 def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:

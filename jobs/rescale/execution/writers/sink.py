@@ -49,7 +49,7 @@ class StreamSink:
         if self._inline:
             return bytes(self._buffer)
         if self._token is None:
-            self._store.put(self._uri, bytes(self._buffer))
+            self._store.put(self._uri, self._buffer)
             return None
         self._put_part()
         self._store.complete_parts(self._uri, self._token, self._receipts, self.size)

@@ -173,7 +173,7 @@ def _runs(of_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[
     """Yield the records of a state in the key group whose cells begin with `first`."""
     if (blocks := of_cell.get(first + state_id)) is None:
         return
-    for begin, behind in windows(blocks):
-        data, starts = blocks.load(begin, behind)
-        for start, size in zip(starts.tolist(), blocks.sizes[begin:behind].tolist(), strict=True):
+    for begin, end in windows(blocks):
+        data, starts = blocks.load(begin, end)
+        for start, size in zip(starts.tolist(), blocks.sizes[begin:end].tolist(), strict=True):
             yield data, start, start + size

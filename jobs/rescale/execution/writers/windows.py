@@ -24,9 +24,9 @@ def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
     """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
     firsts, sizes = cells(blocks)
-    behind = np.append(firsts[1:], len(blocks))
+    ends = np.append(firsts[1:], len(blocks))
     for first, last in _runs(sizes, CELL_MEMORY):
-        begin, end = int(firsts[first]), int(behind[last - 1])
+        begin, end = int(firsts[first]), int(ends[last - 1])
         if int(sizes[first]) <= CELL_MEMORY:
             yield begin, end
         else:
@@ -41,10 +41,10 @@ def cells(blocks: Blocks) -> tuple[Longs, Longs]:
 
 def _runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
     """Yield (first, last exclusive) of runs of sizes that add up to at most `most`, or of one larger size."""
-    behind = np.cumsum(sizes)
+    ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
-        before = int(behind[first]) - int(sizes[first])
-        last = max(first + 1, int(np.searchsorted(behind, before + most, side="right")))
+        before = int(ends[first]) - int(sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
         yield first, last
         first = last

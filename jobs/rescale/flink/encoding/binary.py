@@ -104,7 +104,10 @@ class ByteReader:
         return packed.decode("utf-16-be", "surrogatepass")
 
     def packed(self) -> int:
-        """Read a variable-length number: seven bits in each byte, whose high bit says that another byte follows."""
+        """Read a variable-length number: seven bits in each byte, whose high bit says that another byte follows.
+
+        Raises `SnapshotError` for more than five bytes.
+        """
         value, at = 0, self.position
         for shift in range(0, 35, 7):
             byte = self.u8()

@@ -134,20 +134,20 @@ def _framed(kind: int, body: bytes, content: bytes) -> bytes:
 
 
 def _checksum(content: bytes) -> bytes:
-    """CRC-32C, rotated and shifted so that a checksum of checksums does not degenerate."""
+    """Return the masked CRC-32C of the framing format, little-endian."""
     crc = google_crc32c.value(content)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
-    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor` does."""
+    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor`; `SnapshotError` for damage."""
     decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 
 
 def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the stream for content that arrives in pieces, as `FramedCompressor` does."""
+    """Yield the stream for content that arrives in pieces, as `FramedCompressor`."""
     compressor = FramedCompressor()
     yield from map(compressor.feed, chunks)
     yield compressor.finish()

@@ -38,7 +38,10 @@ _NUMBERS = {start: number for number, start in MARKERS.items()}
 
 
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
-    """Return an element of `SourceReaderState` after the edit; None if the edit drops its split."""
+    """Return an element of `SourceReaderState` after the edit; None if the edit drops its split.
+
+    Errors are those of `read_reader_element` and `read_split`.
+    """
     old = read_split(read_reader_element(element))
     new = edit(old)
     return element if new == old else None if new is None else write_reader_element(new)

@@ -18,7 +18,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.keys.java_hash import walk_keys
-from rescale.flink.keys.key_function import FunctionHash, names_function
+from rescale.flink.keys.key_function import FunctionHash, is_function_name
 from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
@@ -150,7 +150,7 @@ def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
 
     Errors are those of `FunctionHash.load` and `named_hash`.
     """
-    if names_function(key_hash):
+    if is_function_name(key_hash):
         return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
     return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
 

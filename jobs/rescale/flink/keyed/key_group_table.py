@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-from rescale.flink.extents import ends
+from rescale.flink.extents import ends_by_offset
 from rescale.text.errors import SnapshotError
 
 
@@ -62,7 +62,7 @@ def group_extents(
         raise SnapshotError(
             "the offsets of the key groups do not ascend", expected="ascending offsets", found=_descent(present)
         )
-    end_of = ends(present, size)
+    end_of = ends_by_offset(present, size)
     return tuple(None if offset == absent else (offset, end_of[offset] - offset) for offset in offsets)
 
 

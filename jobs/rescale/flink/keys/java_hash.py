@@ -71,7 +71,7 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
-def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
+def walk_values(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
     """Return the ends of up to `most` values that lie end to end from `start` on (int64), and None.
 
     If a value cannot be read, return the ends of the values before it, and the description of the error.
@@ -84,7 +84,7 @@ def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Long
     read_only.flags.writeable = False
     places = np.empty(most, np.int64)
     with np.errstate(over="ignore"):
-        count, wrong = machine.walk_row(code, depth, read_only, start, places)
+        count, wrong = machine.walk_values(code, depth, read_only, start, places)
     return places[:count], WRONG[wrong] or None
 
 

@@ -24,7 +24,7 @@ _SMALLEST, _LARGEST = -(1 << 31), (1 << 32) - 1
 """Range of accepted results: numbers of 32 bits, signed (as in Java) or unsigned."""
 
 
-def names_function(name: str) -> bool:
+def is_function_name(name: str) -> bool:
     """Whether the name has the form `module:function`; nothing is imported."""
     return _NAME.fullmatch(name) is not None
 
@@ -34,7 +34,7 @@ def import_function(name: str) -> KeyFunction:
 
     Raises `RequestError` if the name has another form, the import fails, or the object is not callable.
     """
-    if not names_function(name):
+    if not is_function_name(name):
         raise RequestError(f"{name!r} does not name a function", expected="module:function")
     module_name, _, function_name = name.partition(":")
     try:

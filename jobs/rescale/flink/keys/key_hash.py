@@ -30,7 +30,7 @@ from rescale.flink.keys.pojo_formulas import (
 )
 from rescale.flink.serializers.program import Program, compile_key_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, parts
+from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, nodes
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 
@@ -166,7 +166,7 @@ def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) ->
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
         raise UnsupportedError(error.what, advice=Advice(_divisors(max_parallelism), "; or ", _OWN_FUNCTION)) from None
-    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
+    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in nodes(program.tree)):
         _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
     if not candidates:
@@ -255,7 +255,7 @@ def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula:
 
 
 def _has_case_class(program: Program) -> bool:
-    return any(isinstance(part, Product) for part in parts(program.tree))
+    return any(isinstance(part, Product) for part in nodes(program.tree))
 
 
 def _suits(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:

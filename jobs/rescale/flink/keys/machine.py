@@ -345,7 +345,7 @@ def walk(
 
 
 @compiled
-def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
+def walk_values(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
     """Run `code` over values that lie end to end from `start` on; fill `places` with their ends.
 
     The loop stops at the first wrong value. Returns (number of values before that, error code).

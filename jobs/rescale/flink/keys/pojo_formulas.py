@@ -26,8 +26,8 @@ from rescale.flink.serializers.type_tree import (
     Product,
     TypeTree,
     WeightedSum,
-    changed,
-    parts,
+    map_tree,
+    nodes,
 )
 
 KNOWN = "java"
@@ -120,9 +120,9 @@ def parse_formula(text: str) -> Formula | None:
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer POJOs first."""
-    known = changed(tree, _hashed(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    known = map_tree(tree, _hashed(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
     classes = {}
-    for part in parts(known):
+    for part in nodes(known):
         if isinstance(part, Flagged):
             fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
             booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))
@@ -137,7 +137,7 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
     """
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
-    return changed(tree, _hashed(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
+    return map_tree(tree, _hashed(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
 
 
 def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:

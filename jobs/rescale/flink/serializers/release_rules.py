@@ -101,7 +101,7 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
 
 
 def missing_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore a header that names a snapshot class, or a version of it, without a row."""
+    """Return why `line` may not restore a header whose snapshot class, or the version of this class, has no row."""
     return next(
         class_reasons(class_name, line),
         _old_class_reason(class_name, line)

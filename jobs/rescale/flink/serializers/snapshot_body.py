@@ -128,7 +128,7 @@ class Body:
         return entries
 
     def framed(self, entry: OptionalEntry) -> SerializerSnapshot | None:
-        """Return the snapshot in the value of an entry, None if it is missing."""
+        """Return the snapshot in the value of an entry, None if the value is missing."""
         frame = entry.value
         if frame is None:
             return None

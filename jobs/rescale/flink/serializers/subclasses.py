@@ -20,7 +20,7 @@ from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 
 def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
-    """Return a snapshot that covers all: one of them, or a merged one; None if they differ in more than subclasses."""
+    """Return a snapshot that covers all `snapshots`, one of them or a merged one; None as for `merge_snapshots`."""
     distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
     for wide in distinct:
         if all(map(wide.covers, distinct)):
@@ -30,7 +30,7 @@ def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSn
 
 
 def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
-    """Return a snapshot that covers both; None if they differ in more than subclasses."""
+    """Return a snapshot that covers both snapshots; None if they differ in more than subclasses."""
     if first.covers(other):
         return first
     if other.covers(first):

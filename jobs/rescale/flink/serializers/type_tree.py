@@ -201,7 +201,7 @@ class Repeat(_Variable):
 class Union(_Variable):
     """A tag (1 for a left value, `right_tag` for a right value), then the value.
 
-    The `right_tag` of `EitherSerializer` is 0, and its values hash as the value inside. Other unions have no hash.
+    The `right_tag` of `EitherSerializer` is 0, and an `Either` hashes like the value in it. Other unions have no hash.
     """
 
     left: TypeTree
@@ -283,11 +283,11 @@ class Deep:
 TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
 
 
-def parts(tree: TypeTree) -> Iterator[TypeTree]:
+def nodes(tree: TypeTree) -> Iterator[TypeTree]:
     """Yield the tree and all types inside it, in the order of their bytes."""
     yield tree
     for inner in _inside(tree):
-        yield from parts(inner)
+        yield from nodes(inner)
 
 
 def takes_bytes(tree: TypeTree) -> bool:
@@ -304,9 +304,9 @@ def takes_bytes(tree: TypeTree) -> bool:
     return True
 
 
-def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
+def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
     """Return the tree with `change` applied to every node, to inner nodes first."""
-    inside = tuple(changed(inner, change) for inner in _inside(tree))
+    inside = tuple(map_tree(inner, change) for inner in _inside(tree))
     match tree:
         case Sequence() | Product() | Masked() | Flagged():
             tree = replace(tree, fields=inside)

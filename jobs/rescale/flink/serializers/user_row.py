@@ -10,7 +10,7 @@ from typing import Any
 from rescale.flink.serializers.serializer import Serializer, TreeOf
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import Body
-from rescale.flink.serializers.type_tree import TypeTree, parts
+from rescale.flink.serializers.type_tree import TypeTree, nodes
 from rescale.text.errors import RequestError, RescaleError
 
 
@@ -46,7 +46,7 @@ def _are_versions(versions: Any) -> bool:
 
 def _check_tree(tree: Any) -> None:
     """Raise `TypeError` unless every node of a tree is a type, and Python can hash the tree (`lower` is cached)."""
-    for part in parts(tree):
+    for part in nodes(tree):
         if not isinstance(part, TypeTree):
             raise TypeError(f"not a type of type_tree: {part!r}")
     hash(tree)

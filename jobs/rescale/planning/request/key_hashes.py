@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from rescale.flink.advice import DIVISORS
 from rescale.flink.keyed.composite_key import check_key_ends
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keys.key_function import names_function
+from rescale.flink.keys.key_function import is_function_name
 from rescale.flink.keys.key_hash import choose_hash, count_distinct_keys, known_hash, named_hash
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.plan.work_class import WorkClass, work_class
@@ -69,7 +69,7 @@ def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_o
     known = known_hash(header.key_serializer)
     name = named or (for_others if known is None else None)
     if name is not None:
-        return name if names_function(name) else named_hash(header.key_serializer, name).name
+        return name if is_function_name(name) else named_hash(header.key_serializer, name).name
     return None if known is None else known.name
 
 

@@ -153,8 +153,8 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
 def good_max_parallelism(parallelism: int, present: int) -> int:
     """Return the smallest multiple of `parallelism` with the most divisors, between F and 4 × F.
 
-    A multiple gives every subtask as many key groups, and each divisor is another parallelism that does. F is
-    max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. 4 × F, or Flink's
+    With a multiple, every subtask has the same number of key groups, as at every other parallelism that divides it. F
+    is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. 4 × F, or Flink's
     largest value, keeps the cost of key groups small. Returns `present` if no multiple lies in between.
     """
     least = max(_ROOM * parallelism, present)

@@ -173,7 +173,7 @@ def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
 
 
 def _refuse_no_name(operator: str, equals: str, quantity: str, value: str) -> None:
-    """Refuse `=N`, which a shell makes of `$UID=N` if the variable is not set: it must not mean all operators."""
+    """Refuse `=N`, to which a shell expands `$UID=N` if the variable is not set: it must not mean all operators."""
     if equals and not operator:
         raise RequestError(
             f"the {quantity} is asked for an operator without a name",

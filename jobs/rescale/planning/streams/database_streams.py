@@ -84,7 +84,7 @@ class DatabasePlanner:
         return PlannedDatabases(tuple(self._databases), self._copied, tuple(self._compacted))
 
     def _copy(self) -> None:
-        """Plan copies of the same databases in the same subtasks."""
+        """Plan to copy every database into the subtask that has it now."""
         for database in self._operator.databases:
             files = {file.name: piece_of(file.extent) for file in database.files}
             self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))

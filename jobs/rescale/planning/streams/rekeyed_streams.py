@@ -52,7 +52,7 @@ def plan_rekeyed(
         return None
     owners_of(operator, old_holders)
     owners_of(operator, timers)
-    doubled = operator.doubled_timers if created is not None else ()
+    doubled = operator.duplicate_timers if created is not None else ()
     left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
     header = headers.plan(old_holders, timers, left_out | operator.dropped_states)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)

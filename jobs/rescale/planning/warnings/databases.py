@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rescale.plan.new_streams import CompactedDirectory, NewDatabase
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
+from rescale.rocksdb.assembly.assembled_database import LEVEL_0_SLOWDOWN
 
 
 def assembly_warnings(
@@ -28,10 +28,10 @@ def assembly_warnings(
         else ""
     )
     yield f"{whole}; {rewritten}" if whole and rewritten else whole or f"{label}: {rewritten}"
-    if level_0_files >= SLOWS_DOWN:
+    if level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
-            f"{label}: a directory has {level_0_files} files in level 0; from {SLOWS_DOWN} on RocksDB delays writes "
-            "until it has compacted them"
+            f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "
+            "writes until it has compacted them"
         )
 
 

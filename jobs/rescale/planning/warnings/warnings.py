@@ -148,7 +148,7 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     """
     headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
-    return request.format is Format.ROCKSDB and listed and not operator.doubled_timers
+    return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
 
 
 def _parallelism_warnings(

@@ -63,14 +63,14 @@ def outcome_page(document: Outcome) -> Page:
 
 def _by_files(document: Outcome | Certificate) -> list[str]:
     """Return a line for an outcome or a certificate that does not prove every record."""
-    how = {
+    method = {
         Proof.FILES: "by files, or by checksums of the store, where possible",
         Proof.CHANGES: "by the changes since the base, together with the base's certificate",
     }.get(Proof(document.proof))
-    if how is None:
+    if method is None:
         return []
     deeper = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
-    return [f"proof: {how}; to compare every record: {deeper}"]
+    return [f"proof: {method}; to compare every record: {deeper}"]
 
 
 def certificate_text(certificate: Certificate) -> str:

@@ -10,7 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.stored_files import StoredFile, newest_options
 
-SLOWS_DOWN = 20
+LEVEL_0_SLOWDOWN = 20
 """Number of files in level 0 at which RocksDB begins to delay writes (`level0_slowdown_writes_trigger`)."""
 
 
@@ -57,22 +57,22 @@ class MadeFile:
 class AssembledDatabase:
     """A new database: its MANIFEST, its files from the sources (`taken`), and its new files (`made`).
 
-    `reaching_out` are the names of the files with rows of foreign key groups.
+    `straddling` are the names of the files with rows of foreign key groups.
     """
 
     manifest: Manifest
     taken: tuple[TakenFile, ...]
     made: tuple[MadeFile, ...]
-    reaching_out: tuple[str, ...]
+    straddling: tuple[str, ...]
 
     @cached_property
     def foreign_bytes(self) -> int:
         """Bytes of the files with rows of foreign key groups, which Flink downloads for several subtasks."""
         files = self.manifest.files
-        return sum(files[name].size for name in self.reaching_out)
+        return sum(files[name].size for name in self.straddling)
 
     @cached_property
     def level_0_files(self) -> int:
-        """Largest number of level-0 files in a column family; see `SLOWS_DOWN`."""
+        """Largest number of level-0 files in a column family; see `LEVEL_0_SLOWDOWN`."""
         families = self.manifest.column_families
         return max(sum(file.level == 0 for file in family.files) for family in families)

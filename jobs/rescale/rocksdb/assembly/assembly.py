@@ -15,11 +15,11 @@ and RocksDB computes them (`RecoverEpochNumbers`).
 
 *Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases ignore them
 elsewhere. Each column family has at most one below and one above the wanted key groups. A tombstone is no wider than
-the files that reach out, because the next compaction rewrites all files that it overlaps.
+the straddling files, because the next compaction rewrites all files that it overlaps.
 
-*Clean and dirty.* A dirty database has files that reach out of its key groups, and range tombstones there, because
-Flink clipped it. If it were joined with another source, these tombstones would hide live rows of that source. So only
-clean databases are joined, and a dirty one is compacted first (`compaction`).
+*Clean and dirty.* A dirty database has files that straddle the bounds of its key groups, and range tombstones outside,
+because Flink clipped it. If it were joined with another source, these tombstones would hide live rows of that source.
+So only clean databases are joined, and a dirty one is compacted first (`compaction`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
 from rescale.rocksdb.database_layout import (
-    FIRST_TABLE,
+    FIRST_TABLE_NUMBER,
     LEVELS,
     MANIFEST_NAME,
-    NUMBERS_LEFT,
     OPTIONS_NAME,
+    SPARE_FILE_NUMBERS,
     UNKNOWN_CHECKSUM,
     newest_creation,
 )
@@ -55,14 +55,15 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
     """Return a database with the rows of the sources in `key_groups`; each source must have some of these key groups.
 
-    Raise `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
-    in level 0, and for more levels than Flink's databases have. Raise `SnapshotError` if files of one level overlap.
+    Raises `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
+    in level 0, and for more levels than Flink's databases have. Raises `SnapshotError` if files of one level overlap.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 
 
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
-    """Return whether `source` may be joined with others for `key_groups`: none of its files there reaches out."""
+    """Return whether `source` may be joined with others for `key_groups`: no file there straddles its
+    bounds."""
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
@@ -82,7 +83,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
 
 def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
-    """Return the files with rows in `wanted` that reach out of the source's key groups."""
+    """Return the files with rows in `wanted` that straddle the bounds of the source's key groups."""
     own = key_range(source.key_groups, max_parallelism)
     return [
         file
@@ -109,7 +110,7 @@ class _Assembly:
         if len(sources) == 1:  # rows of the source in other key groups are dead
             key_groups = key_groups.intersection(sources[0].key_groups)
         self._wanted = key_range(key_groups, max_parallelism)
-        self._next_number = FIRST_TABLE
+        self._next_number = FIRST_TABLE_NUMBER
         last = [source.manifest.last_sequence for _, source in self._sources]
         self._shifts = [0, *accumulate(last)]
         self._next_sequence = self._shifts[-1] + 1
@@ -141,7 +142,7 @@ class _Assembly:
             files.sort(key=lambda file: (file.level, file.number))
             self._check_levels(files, name)
             column_families.append(ColumnFamily(number, name, tuple(files)))
-        manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + NUMBERS_LEFT)
+        manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + SPARE_FILE_NUMBERS)
         return self._assembled(manifest, [taken for family in families.values() for taken in family], made)
 
     def _check(self, source: SourceDatabase) -> None:

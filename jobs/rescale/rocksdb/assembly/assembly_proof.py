@@ -19,7 +19,7 @@ from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.rocksdb.sst.table import DeletedRange
+from rescale.rocksdb.sst.table import RangeTombstone
 from rescale.text.errors import IntegrityError
 
 
@@ -41,7 +41,7 @@ class ResultDatabase:
     uri: str
     manifest: Manifest
     origins: Mapping[str, Origin]
-    deleted: Mapping[str, Sequence[DeletedRange]]
+    deleted: Mapping[str, Sequence[RangeTombstone]]
 
 
 def check_assembled(
@@ -92,7 +92,7 @@ class _Proof:
         self._check_levels(family)
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, taken: dict[Origin, LiveFile]) -> None:
-        """Check the files of one source, and remove them from `taken`."""
+        """Check that the result has the right files of one source, and remove these files from `taken`."""
         own = self._own[number]
         live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
         pairs = []
@@ -110,14 +110,14 @@ class _Proof:
                     "an SST file of a source is missing", state=state, expected=f"{file.name} of {source.uri}"
                 )
         for before, after in pairs:
-            if _place(before) != _place(after):
+            if _unchanged_fields(before) != _unchanged_fields(after):
                 raise self._error(
                     "an SST file has another level, size or key range than in its source", state=state, found=after.name
                 )
         self._check_order([pair for pair in pairs if pair[0].level == 0], state)
 
     def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
-        """Check the level-0 files of one source: all are shifted by the same number, and their order is unchanged."""
+        """Check the level-0 files of one source: equal shifts of all sequence numbers, and an unchanged order."""
         ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
         ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
@@ -141,13 +141,13 @@ class _Proof:
         taken = [file for file in family.files if file not in deleted]
         ranges = [self._deleted_range(file, family.name) for file in deleted]
         self._check_newest(deleted, taken, family.name)
-        self._check_own_stay(ranges, family.name)
+        self._check_own_not_hidden(ranges, family.name)
         self._check_foreign_hidden(taken, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
-        expected = [DeletedRange(file.smallest, file.largest, sequence)]
+        expected = [RangeTombstone(file.smallest, file.largest, sequence)]
         present = list(self._result.deleted[file.name])
         if present != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
@@ -166,7 +166,7 @@ class _Proof:
         if len({file.epoch is None for file in (*taken, *deleted)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
-    def _check_own_stay(self, ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
         """Check that no range tombstone covers the subtask's own key groups."""
         for hidden in ranges:
             if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
@@ -206,7 +206,7 @@ class _Proof:
         return IntegrityError(what, path=self._result.uri, state=state, expected=text(expected), found=text(found))
 
 
-def _place(file: LiveFile) -> tuple[object, ...]:
+def _unchanged_fields(file: LiveFile) -> tuple[object, ...]:
     """Return the fields of a file's entry that assembly does not change."""
     sequences = (file.smallest_sequence, file.largest_sequence) if file.level else ()
     return file.level, file.size, file.smallest_key, file.largest_key, sequences

@@ -1,9 +1,9 @@
 """Assembly of a database from files of others, and a compaction that removes all rows of foreign key groups.
 
-Files of an assembled database may reach out of its key groups, and Flink downloads such a file for several subtasks.
-This module lets RocksDB compact the key ranges outside: it rewrites the files that reach out and the files that they
-overlap in lower levels, and no others. The result has only rows of its own key groups and no range tombstones, so it
-may be joined with other databases. A dirty database is cleaned in the same way before it is joined.
+Files of an assembled database may straddle the bounds of its key groups, and Flink downloads such a file for several
+subtasks. This module lets RocksDB compact the key ranges outside: it rewrites the straddling files and the files that
+they overlap in lower levels, and no others. The result has only rows of its own key groups and no range tombstones, so
+it may be joined with other databases. A dirty database is cleaned in the same way before it is joined.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
 keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
@@ -23,11 +23,11 @@ from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
-from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
-from rescale.rocksdb.engine.child import ChildEnded, Conversation, talk
+from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation
+from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.disk_errors import ROOM
-from rescale.rocksdb.engine.guarded_database import error_of_ended
+from rescale.rocksdb.engine.guarded_database import error_of_ended_child
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import error_of_message
 from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
@@ -39,7 +39,7 @@ from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manif
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.options_file import MERGE_OPERATOR
-from rescale.rocksdb.sst.identity import HOST, settle_identity
+from rescale.rocksdb.sst.identity import HOST, overwrite_identity
 from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
@@ -55,7 +55,7 @@ _FORCE_OPTIMIZED = 3
 """`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
 
 _IDENTITY = "IDENTITY"
-_FULL = tuple(map(os.strerror, NO_ROOM))
+_DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM))
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ def compacted_database(
             key_groups = key_groups.intersection(sources[0].database.key_groups)
         assembled = assemble([source.database for source in sources], key_groups, max_parallelism)
         stored = _stored(assembled, sources, key_groups, name)
-        if assembled.reaching_out:
+        if assembled.straddling:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
             needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(needed, scratch))
             wanted = key_range(key_groups, max_parallelism)
-            _compact_apart(directory, assembled.manifest, wanted)
+            _compact_in_child(directory, assembled.manifest, wanted)
             stored = _result(directory, stored, wanted, name)
         yield stored
 
@@ -118,25 +118,25 @@ def _stored(
     return StoredDatabase(database, files, frozenset(written))
 
 
-def _compact_apart(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
+def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
     """Compact the directory in a child process, because a damaged file may crash RocksDB."""
     check_tables(directory)
     size = sum(file.length for file in directory.files)
     try:
-        with talk(_compaction, directory, manifest, wanted, size=size):
+        with conversation(_compaction, directory, manifest, wanted, size=size):
             pass
     except ChildEnded as error:
         states = [family.name for family in manifest.column_families if family.id]
-        raise error_of_ended(error, directory, states) from None
+        raise error_of_ended_child(error, directory, states) from None
 
 
-def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> Conversation:
+def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> ChildTask:
     _compact(directory, manifest, wanted)
     yield
 
 
 def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """Compact the key ranges outside of `wanted`, in all column families with files that reach out."""
+    """Compact the key ranges outside of `wanted`, in all column families with straddling files."""
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
@@ -158,7 +158,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
                     rocksdb.checked("wait_for_compact", address, waiting)  # compact_range_cf_opt reports no error
         except RocksdbError as error:
-            if any(message in str(error) for message in _FULL):
+            if any(message in str(error) for message in _DISK_FULL_MESSAGES):
                 raise StoreError(
                     "the disk on which RocksDB compacts a database is full",
                     path=str(directory.path.parent),
@@ -191,7 +191,7 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
         )
         for family in manifest.column_families
     )
-    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + NUMBERS_LEFT)
+    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + SPARE_FILE_NUMBERS)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
     data = write_manifest(manifest, MANIFEST_NAME)
     files[MANIFEST_NAME] = StoredFile(MANIFEST_NAME, name, len(data), data=data)
@@ -199,7 +199,7 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
     files[CURRENT] = StoredFile(CURRENT, name, len(current_data), data=current_data)
     for number in made:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
-        settle_identity(path, f"{name}/{file}", created)
+        overwrite_identity(path, f"{name}/{file}", created)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
     written = {file for file in before.written if file in files} | {f"{number:06d}.sst" for number in numbers.values()}
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written))
@@ -211,7 +211,7 @@ def _manifest_in(directory: DatabaseDirectory) -> Manifest:
 
 
 def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:
-    """Return the entry with a new number and times, and without the unique id, which `settle_identity` changes."""
+    """Return the entry with a new number and times, and without the unique id, which `overwrite_identity` changes."""
     times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
     fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
     return replace(file, number=number, fields=fields)

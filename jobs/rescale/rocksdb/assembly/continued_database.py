@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.rocksdb.assembly.new_database import NewTable, check_apart, live_file
-from rescale.rocksdb.database_layout import LEVELS, NUMBERS_LEFT
+from rescale.rocksdb.assembly.new_database import NewTable, check_disjoint, live_file
+from rescale.rocksdb.database_layout import LEVELS, SPARE_FILE_NUMBERS
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
 
 
@@ -38,17 +38,17 @@ def continued_manifest(
     """Return the MANIFEST of `base` with `changes` above it; `changes` maps all states to their new files.
 
     Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
-    state by state, in the order of their keys. `created` is in seconds since 1970. Raise `IntegrityError` if new files
+    state by state, in the order of their keys. `created` is in seconds since 1970. Raises `IntegrityError` if new files
     of a state overlap.
     """
     before = {family.name: family.files for family in base.column_families}
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
     for state, tables in changes.items():
-        check_apart(tables, state)
+        check_disjoint(tables, state)
         new = tuple(
             live_file(number + i, table, created, level=place.level, sequence=place.sequence)
             for i, table in enumerate(tables)
         )
         number += len(new)
         families.append(ColumnFamily(len(families), state, (*new, *before.get(state, ()))))
-    return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + NUMBERS_LEFT)
+    return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + SPARE_FILE_NUMBERS)

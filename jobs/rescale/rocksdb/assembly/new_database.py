@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rescale.rocksdb.database_layout import FIRST_TABLE, LEVELS, NUMBERS_LEFT, UNKNOWN_CHECKSUM
+from rescale.rocksdb.database_layout import FIRST_TABLE_NUMBER, LEVELS, SPARE_FILE_NUMBERS, UNKNOWN_CHECKSUM
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
@@ -28,22 +28,22 @@ class NewTable:
     kinds: tuple[int, int] = (VALUE, VALUE)
 
 
-def manifest_of(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
+def new_manifest(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
     """Return the MANIFEST of a new database; `tables` maps each state to its files, in the order of their keys.
 
-    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raise `IntegrityError` if
+    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raises `IntegrityError` if
     files of a state overlap.
     """
-    families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE
+    families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE_NUMBER
     for state, state_tables in tables.items():
-        check_apart(state_tables, state)
+        check_disjoint(state_tables, state)
         files = tuple(live_file(number + i, table, created) for i, table in enumerate(state_tables))
         families.append(ColumnFamily(len(families), state, files))
         number += len(files)
-    return Manifest(tuple(families), last_sequence=1, next_file_number=number - 1 + NUMBERS_LEFT)
+    return Manifest(tuple(families), last_sequence=1, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
 
 
-def check_apart(tables: Sequence[NewTable], state: str) -> None:
+def check_disjoint(tables: Sequence[NewTable], state: str) -> None:
     """Raise `IntegrityError` if the files of a state are not in the order of their keys, or have keys in common."""
     for before, after in pairwise(tables):
         if before.largest >= after.smallest:

@@ -26,19 +26,19 @@ from rescale.rocksdb.engine.library import LOADING, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.text.errors import RescaleError, unexpected
 
-Conversation = Generator[Any, Any, None]
+ChildTask = Generator[Any, Any, None]
 
 _MEMORY_BYTES = 6 * LARGEST_RECORD
 """Bytes by which a child's memory may grow after the fork: RocksDB holds several copies of the largest row."""
 
-_SECONDS, _SLOWEST_PER_SECOND = 600, 1_000_000
+_BASE_SECONDS, _SLOWEST_DISK = 600, 1_000_000
 """Time limit of an answer: these seconds, plus the time to read the files from the slowest disk (bytes per second)."""
 
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-_FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+_EXTERNAL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+_CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 _idle: list[Child] = []
-_at_work: set[Child] = set()
+_busy: set[Child] = set()
 """References to busy children: otherwise the garbage collector could close a child's connection while it is read."""
 os.register_at_fork(after_in_child=_idle.clear)  # the idle children belong to the parent
 
@@ -52,12 +52,12 @@ class ChildEnded(Exception):  # noqa: N818
         """Whether another process killed the child, or this one did after the time limit: then no file is to blame."""
 
 
-class Talk:
+class Conversation:
     """Conversation with a child about files that have `size` bytes in total."""
 
     def __init__(self, child: Child, size: int) -> None:
         self._child = child
-        self._seconds = _SECONDS + size // _SLOWEST_PER_SECOND
+        self._seconds = _BASE_SECONDS + size // _SLOWEST_DISK
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
@@ -76,33 +76,33 @@ class Talk:
 
 
 @contextmanager
-def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iterator[Talk]:
+def conversation(start: Callable[..., ChildTask], *arguments: Any, size: int) -> Iterator[Conversation]:
     """Provide a conversation with the generator `start(arrays, *arguments)` in a child process, until the block ends.
 
     `size` is the total size of the files that the generator reads, in bytes. The generator's first answer is dropped.
     Requests and answers must be picklable, and a request must not be None.
     """
-    child = _a_child()
+    child = _idle_or_new_child()
     try:
-        talking = Talk(child, size)
-        talking.ask((start, arguments))
+        opened = Conversation(child, size)
+        opened.ask((start, arguments))
         try:
-            yield talking
+            yield opened
         except BaseException:
             with suppress(ChildEnded, RescaleError):  # the block's own error is the one to report
-                talking.end()
+                opened.end()
             raise
-        talking.end()
+        opened.end()
     finally:
-        child.let_go()
+        child.release()
 
 
-def _a_child() -> Child:
+def _idle_or_new_child() -> Child:
     try:
         child = _idle.pop()
     except IndexError:
         child = Child()
-    _at_work.add(child)
+    _busy.add(child)
     return child
 
 
@@ -114,7 +114,7 @@ class Child:
             library()
             self._arrays = SharedArrays()
             self._connection, theirs = Pipe()
-            with _nobody_compiling():
+            with _compiler_lock():
                 self.pid = os.fork()
             if self.pid == 0:
                 _serve(theirs, self._arrays)
@@ -136,16 +136,16 @@ class Child:
         self._owes_an_answer = False
         return answer
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Keep the child for the next conversation; end it instead if it owes an answer or uses much shared memory."""
-        _at_work.discard(self)
+        _busy.discard(self)
         if self._owes_an_answer or self._arrays.is_large:
             self.close()
         else:
             _idle.append(self)
 
     def close(self) -> None:
-        """Kill the child, whatever it does."""
+        """Kill the child at once."""
         if not self._has_ended:
             os.kill(self.pid, signal.SIGKILL)
             self._wait()
@@ -157,10 +157,10 @@ class Child:
         self._has_ended = True
         code = os.waitstatus_to_exitcode(status)
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(how, killed=-code in _FROM_OUTSIDE)
+        return ChildEnded(how, killed=-code in _EXTERNAL_SIGNALS)
 
 
-def _nobody_compiling() -> AbstractContextManager[Any]:
+def _compiler_lock() -> AbstractContextManager[Any]:
     """Return numba's compiler lock, to be held while forking.
 
     A fork copies only the calling thread: a lock that another thread holds would stay locked in the child for ever.
@@ -177,12 +177,12 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     code = 1
     try:
         gc.disable()  # a collection could close the parent's connections
-        for number in (signal.SIGTERM, signal.SIGHUP, *_FROM_WITHIN):
+        for number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to both; the parent handles it
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
-        _limit()
-        threading.Thread(target=_end_with_the_parent, args=(connection.fileno(),), daemon=True).start()
+        _limit_memory()
+        threading.Thread(target=_exit_with_parent, args=(connection.fileno(),), daemon=True).start()
         with suppress(EOFError, OSError):
             while True:
                 _converse(connection, arrays)
@@ -194,14 +194,14 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
 def _converse(connection: Connection, arrays: SharedArrays) -> None:
     start, arguments = arrays.unpacked(connection.recv_bytes())
     try:
-        conversation: Conversation = start(arrays, *arguments)
+        task: ChildTask = start(arrays, *arguments)
         request = None
         while True:
-            answer = conversation.send(request)
+            answer = task.send(request)
             connection.send_bytes(arrays.packed((answer, None)))
             request = arrays.unpacked(connection.recv_bytes())
             if request is None:
-                conversation.close()
+                task.close()
                 connection.send_bytes(arrays.packed((None, None)))
                 return
     except Exception as error:
@@ -216,14 +216,14 @@ def _close_all_but(kept: set[int]) -> None:
                 os.close(int(path.name))
 
 
-def _limit() -> None:
+def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with suppress(OSError, ValueError):  # no /proc, or a lower limit already applies
         has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (has + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _end_with_the_parent(descriptor: int) -> None:
+def _exit_with_parent(descriptor: int) -> None:
     """End this process when the parent closes its side of the connection, even while RocksDB reads."""
     waiting = select.poll()
     waiting.register(descriptor, 0)  # poll always reports a hang-up

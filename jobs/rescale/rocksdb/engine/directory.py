@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.rocksdb.engine.disk_errors import ROOM, disk_errors
-from rescale.rocksdb.engine.parts_of_files import WORTH_PARTS, PartsOfFiles
+from rescale.rocksdb.engine.partial_files import SMALLEST_IN_PARTS, PartialFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
@@ -37,7 +37,7 @@ class DatabaseDirectory:
     files: tuple[StoredFile, ...]
 
     def content(self, file: StoredFile) -> bytes:
-        """Return the content of a file. Raise `SnapshotError` if the target of its link is gone."""
+        """Return the content of a file. Raises `SnapshotError` if the target of its link is gone."""
         try:
             return (self.path / file.name).read_bytes()
         except OSError as error:
@@ -48,8 +48,8 @@ class DatabaseDirectory:
 def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
     """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
-    Raise `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone, too
-    short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
+    Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
+    too short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):
         yield directory
@@ -58,7 +58,7 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
 @contextmanager
 def partly_fetched_database(
     files: Sequence[StoredFile], scratch: Path, in_parts: Collection[str]
-) -> Iterator[tuple[DatabaseDirectory, PartsOfFiles]]:
+) -> Iterator[tuple[DatabaseDirectory, PartialFiles]]:
     """Provide a database as `fetched_database` does, but do not fetch the files with names `in_parts` as a whole.
 
     The caller must fetch the blocks of these files before it reads rows from them. Linked and small files are always
@@ -69,7 +69,7 @@ def partly_fetched_database(
     parted = {
         file.name
         for file in needed
-        if file.name in in_parts and file.name not in linked and file.data is None and file.length >= WORTH_PARTS
+        if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
     }
     whole = [file for file in needed if file.name not in parted]
     with ExitStack() as stack:
@@ -85,7 +85,7 @@ def partly_fetched_database(
                         place.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        parts = PartsOfFiles(path, [file for file in needed if file.name in parted])
+        parts = PartialFiles(path, [file for file in needed if file.name in parted])
         parts.begin()
         yield DatabaseDirectory(path, tuple(needed)), parts
         for file in needed:

@@ -52,7 +52,7 @@ class KeyGroupRows(NamedTuple):
         return self.ids
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
-        """Yield key groups in order. Raise `SnapshotError` if RocksDB finds damage."""
+        """Yield key groups in order. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
         prefix = prefix_size(self.max_parallelism)
@@ -61,14 +61,14 @@ class KeyGroupRows(NamedTuple):
         states = sorted(self.ids, key=lambda state: self.ids[state])
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
-            windows = _SideBySide(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
+            windows = _StateIterators(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
             upcoming = [key_group_of_row(iterator.address, prefix, windows.scratch) for iterator in rows]
             yield from windows.read(upcoming)
             for iterator in rows:
                 iterator.check()
 
 
-class _SideBySide:
+class _StateIterators:
     """Iterators, one for each state, that fill the same arrays and continue where they stopped."""
 
     def __init__(

@@ -3,7 +3,7 @@
 RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
 index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
 index partitions makes it read out of bounds. Such a crash ends only the child. The parent then searches the indexes of
-the database for the forged file. It does not search beforehand, because that takes nearly as long as reading the rows.
+the database for the forged file. It does not search beforehand, because the search costs a large part of a whole read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.engine.child import ChildEnded, Talk, talk
+from rescale.rocksdb.engine.child import ChildEnded, Conversation, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.engine.library import library
 from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
@@ -42,8 +42,8 @@ class DatabaseReading(Protocol[T_co]):
 class GuardedDatabase:
     """A database that is open in a child process, so that files that crash RocksDB do not end this process."""
 
-    def __init__(self, talking: Talk, directory: DatabaseDirectory, states: Collection[str]) -> None:
-        self._talk = talking
+    def __init__(self, conversation: Conversation, directory: DatabaseDirectory, states: Collection[str]) -> None:
+        self._conversation = conversation
         self._directory = directory
         self._states = states
 
@@ -56,9 +56,9 @@ class GuardedDatabase:
         request: Any = reading
         while True:
             try:
-                answer = self._talk.ask(request)
+                answer = self._conversation.ask(request)
             except ChildEnded as error:
-                raise error_of_ended(error, self._directory, self._states, reading.states) from None
+                raise error_of_ended_child(error, self._directory, self._states, reading.states) from None
             if answer is None:
                 return
             yield answer
@@ -78,10 +78,10 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
     states = tuple(states)
     size = sum(file.length for file in directory.files)
     try:
-        with talk(_reader, directory, states, size=size) as talking:
-            yield GuardedDatabase(talking, directory, states)
+        with conversation(_reader, directory, states, size=size) as opened:
+            yield GuardedDatabase(opened, directory, states)
     except ChildEnded as error:
-        raise error_of_ended(error, directory, states) from None
+        raise error_of_ended_child(error, directory, states) from None
 
 
 def _reader(
@@ -97,7 +97,7 @@ def _reader(
                     request = yield next(batches, None)
 
 
-def error_of_ended(
+def error_of_ended_child(
     ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
 ) -> RescaleError:
     """Return the error for a child that ended; it names the forged file if a search finds it, else all candidates.

@@ -52,6 +52,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
         *(_POINTER, _POINTER, _POINTER, _POINTER),
     ),
     "column_family_handle_destroy": (None, _POINTER),
+    "set_perf_level": (None, _INT),
     "readoptions_create": (_POINTER,),
     "readoptions_destroy": (None, _POINTER),
     "readoptions_set_fill_cache": (None, _POINTER, _BYTE),
@@ -147,7 +148,7 @@ def _library() -> Library:
 
 
 def load_library() -> ctypes.CDLL:
-    """Load Spark's RocksDB. Raise `UnsupportedError` if it is missing or cannot be loaded."""
+    """Load Spark's RocksDB. Raises `UnsupportedError` if it is missing or cannot be loaded."""
     suffix = _SUFFIXES.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:

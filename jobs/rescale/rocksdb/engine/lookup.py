@@ -34,7 +34,7 @@ class RowsOfKeys(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """Yield batches of rows, each valid until the next. Raise `SnapshotError` if RocksDB finds damage."""
+        """Yield batches of rows, each valid until the next. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import find_rows
 
         ends = np.cumsum(np.frombuffer(self.lengths, np.int64))
@@ -74,7 +74,7 @@ class KeysOfRange(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
-        """Yield batches of keys. Raise `SnapshotError` if RocksDB finds damage."""
+        """Yield batches of keys. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         data = arrays.data("data", BUFFER_SIZE)

@@ -15,7 +15,7 @@ TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=
 
 
 def options_of(text: str, stack: ExitStack) -> int:
-    """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raise `RocksdbError` if invalid."""
+    """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raises `RocksdbError` if invalid."""
     rocksdb = library()
     base, options = (int(rocksdb.call("options_create")) for _ in range(2))
     stack.callback(rocksdb.call, "options_destroy", base)
@@ -29,8 +29,8 @@ def open_directory(
 ) -> tuple[int, dict[str, int]]:
     """Return the addresses of a `rocksdb_t` and, by name, of its column families, valid until `stack` closes.
 
-    All column families get the same options. Raise `RocksdbError` if the directory cannot be opened, or if a state name
-    has a zero character: the C interface would cut the name there, and open another state.
+    All column families get the same options. Raises `RocksdbError` if the directory cannot be opened, or if a state
+    name has a zero character: the C interface would cut the name there, and open another state.
     """
     if cut := [state for state in states if "\0" in state]:
         raise RocksdbError(f"a state name has a zero character: {cut[0]!r}")

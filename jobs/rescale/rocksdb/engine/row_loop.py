@@ -13,7 +13,7 @@ from numba import config, types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LENGTH_SIZE
 
 _rocksdb_iter_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.uint8(types.int64))
 _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))
@@ -33,7 +33,7 @@ def _put_length(data: Bytes, at: Long, length: Long) -> Long:
     data[at + 1] = length >> 16 & 0xFF
     data[at + 2] = length >> 8 & 0xFF
     data[at + 3] = length & 0xFF
-    return at + 4
+    return at + LENGTH_SIZE
 
 
 @compiled
@@ -63,8 +63,8 @@ def copy_rows(
         value_length = length[0]
         if key_length < prefix:
             return count, np.int64(-1)
-        if key_length + 4 + value_length > len(data) - at:
-            return count, key_length + 4 + value_length
+        if key_length + LENGTH_SIZE + value_length > len(data) - at:
+            return count, key_length + LENGTH_SIZE + value_length
         _memcpy(base + at, key, key_length)
         group = np.int64(data[at])
         if prefix == 2:
@@ -117,7 +117,7 @@ def find_rows(
             continue
         value = _rocksdb_pinnableslice_value(row, length)
         value_length = scratch[0]
-        needs = size + 4 + value_length
+        needs = size + LENGTH_SIZE + value_length
         if count == len(starts) or needs > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
             return count, i, needs
@@ -189,7 +189,7 @@ def frame_rows(
     while upcoming == group and group >= 0:
         value = _rocksdb_iter_value(iterator, slot)
         value_length = scratch[0]
-        needs = 2 * ID_SIZE + 8 + key_length + value_length
+        needs = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
         if count == len(starts) or needs > len(data) - at:
             return count, at, needs, group
         if first_id >= 0 and count == 0:

@@ -36,7 +36,7 @@ class StateRows(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """Yield batches of rows, each valid until the next. Raise `SnapshotError` if RocksDB finds damage."""
+        """Yield batches of rows, each valid until the next. Raises `SnapshotError` if RocksDB finds damage."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         prefix, number = prefix_size(self.max_parallelism), self.times * RECORDS_AT_ONCE
@@ -73,7 +73,7 @@ class StateSizes(NamedTuple):
 
 
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
-    """Return a buffer for a row of `size` bytes. Raise `UnsupportedError` if the row is too large."""
+    """Return a buffer for a row of `size` bytes. Raises `UnsupportedError` if the row is too large."""
     if size > LARGEST_RECORD:
         raise UnsupportedError(
             "a row is too large",

@@ -51,7 +51,10 @@ class SharedArrays:
         return os.fstat(self._file).st_size > _KEPT_BYTES
 
     def data(self, name: str, size: int) -> Bytes:
-        """Return an array of `size` bytes, which replaces the last one of this name; `OSError` if memory runs out."""
+        """Return an array of `size` bytes, which replaces the last array of this name.
+
+        Raises `OSError` if memory runs out.
+        """
         segment = self._named.get(name)
         if segment is None or len(segment.content) < size:
             if segment is not None:
@@ -63,9 +66,11 @@ class SharedArrays:
         return segment.content[:size]
 
     def longs(self, name: str, number: int) -> Longs:
+        """Return an array of `number` int64 values; see `data`."""
         return self.data(name, 8 * number).view(np.int64)
 
     def packed(self, message: Any) -> bytes:
+        """Return the pickled message, in which shared arrays are replaced by their places."""
         packed = io.BytesIO()
         _Pickler(self, packed).dump(message)
         return packed.getvalue()
@@ -89,6 +94,7 @@ class SharedArrays:
         return None
 
     def at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
+        """Return the `length` bytes at a place that `place_of` returned, in either process."""
         if begin not in self._seen:
             self._seen[begin] = self._segment(begin, size)
         return self._seen[begin].content[offset : offset + length]

@@ -47,7 +47,7 @@ def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> Non
             check_handle(block, size, uri)
         for entry in table.index():
             check_handle(entry.block, size, uri)
-        for _ in table.deleted_ranges():
+        for _ in table.range_tombstones():
             pass
     except (WrongChecksum, UnsupportedError):
         return

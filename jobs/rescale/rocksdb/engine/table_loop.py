@@ -12,7 +12,9 @@ from numba import types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 
 _lz4_sizeof_state: Any = types.ExternalFunction("LZ4_sizeofState", types.int32())
 _lz4_compress: Any = types.ExternalFunction(
@@ -30,8 +32,6 @@ _NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
 
 _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
-_TRAILER = 8
-"""Bytes of `sequence << 8 | type` behind a user key, little-endian."""
 
 _LZ4 = 4
 _LARGEST_PACKED = 0x7E000000
@@ -40,8 +40,8 @@ _LARGEST_PACKED = 0x7E000000
 _MOST_PACKED = 896
 """Largest compressed size, in 1024ths; a block that shrinks less is stored plain (`GoodCompressionRatio`)."""
 
-ROW_OVERHEAD = 3 * 5 + _TRAILER
-_BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + 5
+ROW_OVERHEAD = 3 * 5 + KEY_TRAILER_SIZE
+_BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + TRAILER_SIZE
 ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
 """Most bytes that a row takes beside its key and value, including the end of its block."""
 
@@ -121,7 +121,9 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
 
 
 @compiled
-def _separate(last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long) -> tuple[Long, Long]:
+def _shortest_separator(
+    last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long
+) -> tuple[Long, Long]:
     """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
     The two keys have a common prefix of `shared` bytes. The separator is either a prefix of the last key, with the last
@@ -166,7 +168,7 @@ def finish_block(
     entry = _varint(index, entry, numbers[OFFSET] + begin)
     numbers[INDEX] = _varint(index, entry, size)
     numbers[BLOCKS] += 1
-    numbers[AT] = numbers[BLOCK] = begin + size + 5
+    numbers[AT] = numbers[BLOCK] = begin + size + TRAILER_SIZE
     numbers[ENTRIES] = numbers[RESTARTS] = 0
 
 
@@ -220,10 +222,10 @@ def put_rows(
         restarting = numbers[ENTRIES] % _RESTART_INTERVAL == 0
         if numbers[ENTRIES]:
             size = numbers[AT] - numbers[BLOCK] + 4 * numbers[RESTARTS] + 4
-            after = size + key_size + _TRAILER + value_size + 4 + (4 if restarting else 0)
-            after += _varint_size(key_size + _TRAILER) + _varint_size(value_size)
+            after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if restarting else 0)
+            after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
             if size >= BLOCK_SIZE or (after > BLOCK_SIZE and size > _NEARLY_FULL):
-                separator, raised = _separate(last, last_size, data, key, key_size, shared)
+                separator, raised = _shortest_separator(last, last_size, data, key, key_size, shared)
                 finish_block(numbers, last, separator, raised, out, scratch, lz4, restarts, index, index_restarts)
                 restarting = True
         if key_size + value_size + ROOM > len(out) - numbers[AT]:
@@ -232,21 +234,23 @@ def put_rows(
         if restarting:
             restarts[numbers[RESTARTS]] = numbers[AT] - numbers[BLOCK]
             numbers[RESTARTS] += 1
-            alike = np.int64(0)
+            shared_internal = np.int64(0)
         elif shared == last_size:
-            alike = _alike_with_trailer(data, key, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND])
+            shared_internal = _shared_with_trailer(
+                data, key, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND]
+            )
         else:
-            alike = shared
-        end = _varint(out, numbers[AT], alike)
-        end = _varint(out, end, key_size + _TRAILER - alike)
+            shared_internal = shared
+        end = _varint(out, numbers[AT], shared_internal)
+        end = _varint(out, end, key_size + KEY_TRAILER_SIZE - shared_internal)
         end = _varint(out, end, value_size)
-        _memcpy(target + end, source + key + alike, key_size - alike)
-        end += key_size - alike
+        _memcpy(target + end, source + key + shared_internal, key_size - shared_internal)
+        end += key_size - shared_internal
         kind = np.int64(kinds[row]) if len(kinds) else np.int64(VALUE)
         trailer = numbers[SEQUENCE] << 8 | kind
-        for i in range(_TRAILER):
+        for i in range(KEY_TRAILER_SIZE):
             out[np.uint64(end + i)] = trailer >> 8 * i & 0xFF
-        end += _TRAILER
+        end += KEY_TRAILER_SIZE
         _memcpy(target + end, source + value, value_size)
         numbers[AT] = end + value_size
         _memcpy(last.ctypes.data, source + key, key_size)
@@ -261,11 +265,11 @@ def put_rows(
 
 
 @compiled
-def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
+def _shared_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
     """Return how many bytes a key shares with the previous internal key, whose user key is a prefix of the key."""
-    alike = last_size
-    while alike < key_size and alike < last_size + _TRAILER:
-        if data[key + alike] != trailer >> 8 * (alike - last_size) & 0xFF:
+    shared_internal = last_size
+    while shared_internal < key_size and shared_internal < last_size + KEY_TRAILER_SIZE:
+        if data[key + shared_internal] != trailer >> 8 * (shared_internal - last_size) & 0xFF:
             break
-        alike += 1
-    return alike
+        shared_internal += 1
+    return shared_internal

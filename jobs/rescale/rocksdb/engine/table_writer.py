@@ -16,6 +16,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
 from rescale.rocksdb.manifest.version_edit import VALUE
 from rescale.rocksdb.sst.block_writer import FORMAT_VERSION, BlockFile, write_entries, write_handle
 from rescale.rocksdb.sst.identity import new_identity
@@ -29,7 +30,6 @@ TABLE_BYTES = 64 * 1024 * 1024
 _OUT = 256 * 1024
 """Bytes of blocks that are passed on together: few enough for a processor's cache."""
 
-_KEY_TRAILER = 8
 _UNKNOWN = 0x7FFFFFFF
 """`kUnknownColumnFamily`."""
 
@@ -58,14 +58,14 @@ class Rows(NamedTuple):
         return int(self.kinds[row]) if len(self.kinds) else VALUE
 
 
-class Taker(Protocol):
+class ByteSink(Protocol):
     """Destination of a file's bytes."""
 
     def write(self, data: memoryview) -> None:
         """Write the next bytes, and keep no reference to `data`, which the caller overwrites."""
 
 
-File = TypeVar("File", bound=Taker)
+File = TypeVar("File", bound=ByteSink)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class TableWriter(Generic[File]):
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
         """Write the rows with the indexes `order`, in this order; yield each file that becomes full.
 
-        Raise `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and the errors of the files.
+        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and errors of the files.
         """
         loop, at = self._loop, 0
         while at < len(order):
@@ -259,7 +259,7 @@ class TableWriter(Generic[File]):
                 "num.filter_entries": 0,
                 "oldest.key.time": self._created,
                 "original.file.number": 1,
-                "raw.key.size": numbers[loop.KEYS] + _KEY_TRAILER * numbers[loop.ROWS],
+                "raw.key.size": numbers[loop.KEYS] + KEY_TRAILER_SIZE * numbers[loop.ROWS],
                 "raw.value.size": numbers[loop.VALUES],
                 "tail.start.offset": numbers[loop.OFFSET],
             },

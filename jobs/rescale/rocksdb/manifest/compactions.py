@@ -18,7 +18,7 @@ from rescale.rocksdb.manifest.manifest import read_edits, read_manifest
 from rescale.rocksdb.manifest.version_edit import table_name
 
 
-class PassedTable(NamedTuple):
+class TransientTable(NamedTuple):
     """SST file of a state that was flushed after the earlier checkpoint, and compacted away before the later one."""
 
     state: str
@@ -28,12 +28,12 @@ class PassedTable(NamedTuple):
 class Rewritten(NamedTuple):
     """Names of the `files`, in either checkpoint, that only compactions have rewritten.
 
-    The files of the earlier checkpoint have the same live rows as those of the later one, except for keys in the files
-    that `passed`.
+    The files of the earlier checkpoint have the same live rows as those of the later one, except for keys in the
+    `transient` files.
     """
 
     files: frozenset[str] = frozenset()
-    passed: frozenset[PassedTable] = frozenset()
+    transient: frozenset[TransientTable] = frozenset()
 
 
 def rewritten_files(
@@ -42,14 +42,14 @@ def rewritten_files(
     """Return the files that only compactions have rewritten between two checkpoints.
 
     `earlier` and `later` are the contents of their MANIFESTs; `path` names the later one in errors. `families` are the
-    column families without a compaction filter. `kept` maps the names of passed files that can still be read to their
-    sizes in bytes. Files that may have rows of an unreadable passed file are left out. The result is empty if RocksDB
-    opened the database again in between. Raise the errors of `read_manifest`.
+    column families without a compaction filter. `kept` maps the names of transient files that can still be read to
+    their sizes in bytes. Files that may have rows of an unreadable transient file are left out. The result is empty if
+    RocksDB opened the database again in between. Raise the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
         return Rewritten()
     groups = {file.number: _Group({file.number}) for file in read_manifest(earlier, path).files.values()}
-    names, flushed = dict[int, str](), dict[int, PassedTable]()
+    names, flushed = dict[int, str](), dict[int, TransientTable]()
     sizes = dict[int, int]()
     for edit in read_edits(later, path):
         if edit.added is not None:
@@ -59,20 +59,20 @@ def rewritten_files(
             continue
         state = names.get(edit.column_family, "")
         if not inputs:
-            flushed |= {number: PassedTable(state, table_name(number)) for number in outputs}
+            flushed |= {number: TransientTable(state, table_name(number)) for number in outputs}
             sizes |= {file.number: file.size for file in edit.files}
         is_followed = not inputs or (bool(outputs) and state in families)
         group = _joined((groups[number] for number in inputs), outputs, is_followed)
         groups |= dict.fromkeys(group.numbers, group)
     live = {file.number for file in read_manifest(later, path).files.values()}
-    files, passed = set[str](), set[PassedTable]()
+    files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
         gone = (group.numbers & flushed.keys()) - live
         if group.is_followed and all(kept.get(flushed[number].name) == sizes[number] for number in gone):
-            passed |= {flushed[number] for number in gone}
+            transient |= {flushed[number] for number in gone}
             if number not in flushed or number not in live:
                 files.add(table_name(number))
-    return Rewritten(frozenset(files), frozenset(passed))
+    return Rewritten(frozenset(files), frozenset(transient))
 
 
 @dataclass
@@ -88,7 +88,7 @@ class _Group:
 
 
 def _joined(groups: Iterable[_Group], outputs: set[int], is_followed: bool) -> _Group:
-    """Return the union of the `groups` of an edit's inputs with its outputs."""
+    """Return one group of the `outputs` of an edit and the `groups` of its inputs."""
     joined = _Group(set(outputs), is_followed)
     for group in groups:
         joined.numbers |= group.numbers

@@ -8,7 +8,7 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import ByteReader
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-TRAILER_SIZE = 8
+KEY_TRAILER_SIZE = 8
 """Bytes of the trailer of an internal key: `sequence << 8 | type`, little-endian."""
 
 
@@ -65,6 +65,7 @@ class EditReader(ByteReader):
         return self.varint(32)
 
     def slice(self) -> bytes:
+        """Read bytes with their length before them (`GetLengthPrefixedSlice`)."""
         return self.raw(self.varint32())
 
     def name(self) -> str:
@@ -76,7 +77,7 @@ class EditReader(ByteReader):
 
     def internal_key(self) -> InternalKey:
         at, data = self.position, self.slice()
-        if len(data) < TRAILER_SIZE:
+        if len(data) < KEY_TRAILER_SIZE:
             raise self.error("a key has no sequence number", at=at, found=data.hex())
-        trailer = int.from_bytes(data[-TRAILER_SIZE:], "little")
-        return InternalKey(data[:-TRAILER_SIZE], trailer >> 8, trailer & 0xFF)
+        trailer = int.from_bytes(data[-KEY_TRAILER_SIZE:], "little")
+        return InternalKey(data[:-KEY_TRAILER_SIZE], trailer >> 8, trailer & 0xFF)

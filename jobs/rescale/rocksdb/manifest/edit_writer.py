@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.rocksdb.manifest.edit_reader import TRAILER_SIZE, InternalKey
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE, InternalKey
 
 
 class EditWriter:
@@ -37,7 +37,7 @@ class EditWriter:
 
 def internal_key(key: InternalKey) -> bytes:
     """Return the bytes of an internal key (`AppendInternalKey`)."""
-    return key.user_key + (key.sequence << 8 | key.kind).to_bytes(TRAILER_SIZE, "little")
+    return key.user_key + (key.sequence << 8 | key.kind).to_bytes(KEY_TRAILER_SIZE, "little")
 
 
 def varint(value: int) -> bytes:

@@ -58,7 +58,7 @@ def masked_crc32c(data: bytes) -> int:
 def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
     """Yield the records of a log file; `path` names the file in errors.
 
-    Raise `SnapshotError` for a damaged or torn record, and `UnsupportedError` for an unknown record type.
+    Raises `SnapshotError` for a damaged or torn record, and `UnsupportedError` for an unknown record type.
     """
     pieces: list[bytes] = []
     start = at = 0

@@ -46,7 +46,7 @@ class Manifest:
 
 
 def read_current(data: bytes, path: str) -> str:
-    """Return the name of the MANIFEST from the content of CURRENT. Raise `SnapshotError` if CURRENT names none."""
+    """Return the name of the MANIFEST from the content of CURRENT. Raises `SnapshotError` if CURRENT names none."""
     text = data.decode(errors="replace")
     name = text.removesuffix("\n")
     if name == text or not _MANIFEST_NAME.fullmatch(name):
@@ -58,7 +58,7 @@ def read_current(data: bytes, path: str) -> str:
 def read_manifest(data: bytes, path: str) -> Manifest:
     """Read the content of a MANIFEST; `path` names the file in errors.
 
-    Raise `SnapshotError` if it is damaged or torn, and `UnsupportedError` if it is too large or has unsupported
+    Raises `SnapshotError` if it is damaged or torn, and `UnsupportedError` if it is too large or has unsupported
     features.
     """
     history = _History(path)

@@ -19,7 +19,7 @@ from rescale.rocksdb.manifest.edit_reader import EditReader, InternalKey
 BYTEWISE = "leveldb.BytewiseComparator"
 
 DELETION, VALUE, MERGE, RANGE_DELETION = 0, 1, 2, 15
-"""RocksDB's `ValueType` of a deleted key, a value that was put, the operand of a merge, and a deleted range."""
+"""RocksDB's `ValueType` of a deleted key, a value that was put, the operand of a merge, and a range tombstone."""
 
 LARGEST_SEQUENCE = (1 << 56) - 1
 
@@ -129,7 +129,7 @@ class LiveFile:
 
     @property
     def exclusive(self) -> bool:
-        """Whether `largest` is the exclusive end of a deleted range, so that no row of the file has this key."""
+        """Whether `largest` is the exclusive end of a range tombstone, so that no row of the file has this key."""
         return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
 
     @property
@@ -149,6 +149,8 @@ class LiveFile:
 
 
 class DeletedFile(NamedTuple):
+    """Level and number of an SST file that an edit removes from the live files."""
+
     level: int
     number: int
 
@@ -175,7 +177,7 @@ class VersionEdit:
 def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
     """Decode the record `payload`, which begins at offset `position` of the MANIFEST at `path`.
 
-    Raise `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
+    Raises `SnapshotError` if it is damaged, and `UnsupportedError` for unsupported features.
     """
     reader = EditReader(payload, path, position)
     edit = VersionEdit(position)

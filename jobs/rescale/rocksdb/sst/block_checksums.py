@@ -19,7 +19,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 class BlockChecksums:
     """Verifier of the checksums of all blocks of `table`, with 16 bytes of memory for each block.
 
-    Raise `SnapshotError` for a damaged file, and `UnsupportedError` for an unsupported format.
+    Raises `SnapshotError` for a damaged file, and `UnsupportedError` for an unsupported format.
     """
 
     def __init__(self, table: SstTable) -> None:
@@ -48,7 +48,7 @@ class BlockChecksums:
     def checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the `chunks` of the whole file unchanged, and verify the blocks in them.
 
-        Raise `SnapshotError` at the first wrong checksum. Memory holds one chunk and the beginning of one block.
+        Raises `SnapshotError` at the first wrong checksum. Memory holds one chunk and the beginning of one block.
         """
         checksum = CHECKSUMS[self._table.checksum]
         begun, done, position = b"", 0, 0  # `begun` has the bytes of block `done` from earlier chunks

@@ -24,6 +24,8 @@ _VERSIONS = range(2, 6)
 
 @dataclass(frozen=True)
 class Footer:
+    """Checksum type of the blocks, and handles of the metaindex block and the index block."""
+
     checksum: ChecksumType
     metaindex: BlockHandle
     index: BlockHandle
@@ -32,7 +34,7 @@ class Footer:
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     """Return the footer of an SST file of `size` bytes; `data` are the last bytes of the SST file.
 
-    The SST file lies in the file `path` from offset `start` on, which errors name. Raise `SnapshotError` if the bytes
+    The SST file lies in the file `path` from offset `start` on, which errors name. Raises `SnapshotError` if the bytes
     are no SST file, and `UnsupportedError` for an unsupported format version or checksum type.
     """
     begin = start + size - FOOTER_SIZE

@@ -37,7 +37,7 @@ def new_identity(name: str) -> dict[str, str]:
     }
 
 
-def settle_identity(path: Path, name: str, created: int) -> None:
+def overwrite_identity(path: Path, name: str, created: int) -> None:
     """Overwrite the identity properties of the SST file at `path`.
 
     `name` is the final name of the file, unique among all files; `created` is in seconds since 1970. Raise
@@ -54,13 +54,13 @@ def settle_identity(path: Path, name: str, created: int) -> None:
         if block[handle.size]:
             raise SnapshotError("the properties of an SST file are compressed", path=str(path))
         for key, place in value_places(bytes(block[: handle.size]), str(path), handle.offset):
-            block[place] = _settled(key, bytes(block[place]), name, created)
+            block[place] = _overwritten(key, bytes(block[place]), name, created)
         block[-4:] = masked_crc32c(bytes(block[:-4])).to_bytes(4, "little")
         file.seek(handle.offset)
         file.write(block)
 
 
-def _settled(key: bytes, value: bytes, name: str, created: int) -> bytes:
+def _overwritten(key: bytes, value: bytes, name: str, created: int) -> bytes:
     """Return the new value of a property; an unknown time stays unknown."""
     property_name = key.decode(errors="replace").removeprefix(PREFIX)
     if property_name in _TIMES and any(value):

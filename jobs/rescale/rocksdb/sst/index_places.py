@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
-from rescale.rocksdb.sst.table_entries import KIND_SIZE, IndexFormat, index_entries
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
+from rescale.rocksdb.sst.table_entries import IndexFormat, index_entries
 
 _MORE = 0x80
 """Bit in a byte of a varint that says that another byte follows."""
@@ -24,9 +25,9 @@ _VARINT_BYTES = 9
 def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
     """Return the offsets and the sizes without trailers, in bytes, of all blocks that an index block names.
 
-    `path` and `offset` name the place of the index in errors. Raise `SnapshotError` for a damaged index.
+    `path` and `offset` name the place of the index in errors. Raises `SnapshotError` for a damaged index.
     """
-    places = _of_restarts(index, form)
+    places = _decode_restarts(index, form)
     if places is not None:
         return places.offsets, places.sizes
     entries = [entry.block for entry in index_entries(index, form, path, offset)]
@@ -40,7 +41,7 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
     The key group is the number in the first `prefix` bytes of the separator, padded with zero bytes. The other
     arguments, and the errors, are those of `block_places`.
     """
-    places = _of_restarts(index, form)
+    places = _decode_restarts(index, form)
     if places is None:
         entries = list(index_entries(index, form, path, offset))
         groups = [int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big") for entry in entries]
@@ -54,7 +55,7 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
 
 def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
     """Return the user keys of all separators end to end, and the end offset of each; arguments as in `block_places`."""
-    places = _of_restarts(index, form)
+    places = _decode_restarts(index, form)
     if places is None:
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
         return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
@@ -72,7 +73,7 @@ class _Places(NamedTuple):
     key_lengths: Longs
 
 
-def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
+def _decode_restarts(index: bytes, form: IndexFormat) -> _Places | None:
     """Decode an index in which every entry is a restart point with a whole key; return None for any other index."""
     count = int.from_bytes(index[-4:], "little")
     end = len(index) - 4 * (count + 1)
@@ -85,7 +86,7 @@ def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
     unshared, at = _varints(padded, at)
     if not form.by_difference:
         _, at = _varints(padded, at)
-    keys, key_lengths = at, unshared if form.user_keys else unshared - KIND_SIZE
+    keys, key_lengths = at, unshared if form.user_keys else unshared - KEY_TRAILER_SIZE
     offsets, at = _varints(padded, np.clip(at + unshared, 0, end))
     sizes, at = _varints(padded, at)
     if form.first_keys:

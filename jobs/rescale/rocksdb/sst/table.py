@@ -40,7 +40,7 @@ def read_at(descriptor: int, start: int, size: int) -> bytes:
     return os.pread(descriptor, size, start)
 
 
-class DeletedRange(NamedTuple):
+class RangeTombstone(NamedTuple):
     """Range tombstone: deletion of all rows with user keys in [begin, end) that are older than `sequence`."""
 
     begin: bytes
@@ -203,21 +203,21 @@ class SstTable:
         first = last = self._footer.index
         for _ in range(2 if self.properties.partitioned_index else 1):
             begin = next(self._index_block(first), None)
-            end = _last(self._index_block(last, tail=True))
+            end = _last_or_none(self._index_block(last, tail=True))
             if begin is None or end is None:
                 return None
             first, last = begin.block, end.block
         lowest = next(self.rows(first), None)
-        highest = _last(rows(self._block(last), self._path, self._place(last), tail=True))
+        highest = _last_or_none(rows(self._block(last), self._path, self._place(last), tail=True))
         return None if lowest is None or highest is None else (lowest, highest)
 
-    def deleted_ranges(self) -> Iterator[DeletedRange]:
+    def range_tombstones(self) -> Iterator[RangeTombstone]:
         """Yield the range tombstones, in the order of their first keys."""
         if RANGE_DELETIONS in self._parts:
             place = self._place(self._footer.metaindex)
             handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))
             for row in self._rows(handle):
-                yield DeletedRange(row.key, row.value, row.sequence)
+                yield RangeTombstone(row.key, row.value, row.sequence)
 
     def _refuse_dictionary(self) -> None:
         if _DICTIONARY in self._parts:
@@ -251,6 +251,6 @@ def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:
     return first, second
 
 
-def _last(items: Iterator[T]) -> T | None:
+def _last_or_none(items: Iterator[T]) -> T | None:
     last = deque(items, maxlen=1)
     return last[0] if last else None

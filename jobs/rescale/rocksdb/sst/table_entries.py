@@ -12,11 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.rocksdb.manifest.edit_reader import EditReader
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE, EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
-
-KIND_SIZE = 8
-"""Bytes of `sequence << 8 | type` behind a user key."""
 
 HASH_INDEX = 1 << 31
 """Bit in the number of restart points that says that a hash index follows them in the block."""
@@ -50,7 +47,7 @@ def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iter
     """Yield the key and the value of every entry of a block.
 
     With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` name the
-    place of the block in errors. Raise `SnapshotError` for a damaged block.
+    place of the block in errors. Raises `SnapshotError` for a damaged block.
     """
     for key, value in value_places(block, path, offset, tail=tail):
         yield key, block[value]
@@ -70,10 +67,10 @@ def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) ->
 def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
     """Yield the entries of a data block; arguments and errors as in `entries`."""
     for key, value in entries(block, path, offset, tail=tail):
-        if len(key) < KIND_SIZE:
+        if len(key) < KEY_TRAILER_SIZE:
             raise EditReader(b"", path, offset).error("a key has no sequence number", found=key.hex())
-        trailer = int.from_bytes(key[-KIND_SIZE:], "little")
-        yield TableRow(key[:-KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
+        trailer = int.from_bytes(key[-KEY_TRAILER_SIZE:], "little")
+        yield TableRow(key[:-KEY_TRAILER_SIZE], trailer >> 8, trailer & 0xFF, value)
 
 
 def index_entries(
@@ -96,7 +93,7 @@ def index_entries(
             raise reader.error("an index names an empty block", found=handle.size)
         if form.first_keys:
             reader.slice()
-        yield IndexEntry(key if form.user_keys else key[:-KIND_SIZE], handle)
+        yield IndexEntry(key if form.user_keys else key[:-KEY_TRAILER_SIZE], handle)
 
 
 def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:

@@ -46,7 +46,7 @@ class TableProperties:
 def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
     """Return the properties from the entries of the properties block at `offset` of the file `path`.
 
-    Raise `SnapshotError` if a property is missing, and `UnsupportedError` for an unknown index type.
+    Raises `SnapshotError` if a property is missing, and `UnsupportedError` for an unknown index type.
     """
 
     def content(name: str) -> EditReader:

@@ -28,13 +28,13 @@ def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Sna
 
 def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
     try:
-        databases = side_by_side(lambda database: _of_database(snapshot, database), operator.databases)
+        databases = side_by_side(lambda database: _with_ingested_marked(snapshot, database), operator.databases)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     return replace(operator, databases=tuple(databases))
 
 
-def _of_database(snapshot: Snapshot, database: Database) -> Database:
+def _with_ingested_marked(snapshot: Snapshot, database: Database) -> Database:
     assert database.source is not None
     ingested = frozenset(
         table.file.name

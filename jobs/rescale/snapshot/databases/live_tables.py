@@ -21,8 +21,8 @@ from rescale.text.errors import RescaleError
 def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
     """Return the snapshot with the SST files of its databases, from their MANIFESTs.
 
-    `contents` reads the MANIFESTs if given, else the snapshot's own `contents`. Raise the errors of `checked_manifest`,
-    which then name the operator.
+    `contents` reads the MANIFESTs; by default it is `snapshot.contents`. Raise the errors of `checked_manifest`, which
+    then name the operator.
     """
     snapshot.check_complete()
     read_with = contents or snapshot.contents

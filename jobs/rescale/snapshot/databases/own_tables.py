@@ -1,4 +1,4 @@
-"""The SST files of a RocksDB directory in which a later checkpoint may differ from an earlier one.
+"""The SST files of a RocksDB directory whose rows may differ between two checkpoints.
 
 Two files are the same if handles name the same place: Flink gives every uploaded file a unique name, while RocksDB may
 use a name in the directory again after a failure (`SharedStateRegistryImpl`). The bytes may be read from another place,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.rocksdb.manifest.compactions import PassedTable, Rewritten, rewritten_files
+from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
 from rescale.rocksdb.stored_files import newest_options
@@ -24,13 +24,13 @@ from rescale.text.errors import UnsupportedError
 class OwnTables(NamedTuple):
     """Names of the SST files that only the earlier checkpoint has (`gone`), and that only the later one has (`added`).
 
-    Files that only compactions have rewritten in between are left out. `passed` are files that neither checkpoint has,
-    with keys whose values may have changed.
+    Files that only compactions have rewritten in between are left out. `transient` are files that neither checkpoint
+    has, with keys whose values may have changed.
     """
 
     gone: frozenset[str]
     added: frozenset[str]
-    passed: frozenset[PassedTable] = frozenset()
+    transient: frozenset[TransientTable] = frozenset()
 
 
 def own_tables(
@@ -44,8 +44,8 @@ def own_tables(
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
         return OwnTables(gone, added)
-    files, passed = _rewritten(earlier, before, later, after, kept)
-    return OwnTables(gone - files, added - files, passed)
+    files, transient = _rewritten(earlier, before, later, after, kept)
+    return OwnTables(gone - files, added - files, transient)
 
 
 def differing_tables(

@@ -25,7 +25,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
     """Yield about `most` (key group, key) pairs from at most `room` bytes of SST files.
 
     Each key comes with the rest of its row's key, such as the namespace. Files that only RocksDB's library can read are
-    left out. Raise `SnapshotError` for a damaged file.
+    left out. Raises `SnapshotError` for a damaged file.
     """
     prefix = prefix_size(operator.max_parallelism)
     tables = [
@@ -35,7 +35,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
         for table in database.tables
     ]
     chosen = _far_first(tables[:: -(-len(tables) // _TABLES)]) if tables else []
-    for lead, table in chosen:
+    for key_start, table in chosen:
         room -= min(table.extent.length, TAIL_SIZE)
         if room < 0:
             return
@@ -50,7 +50,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
                     continue
                 room -= block.size + TRAILER_SIZE
                 for row in islice(opened.rows(block), most // (len(chosen) * min(len(blocks), _BLOCKS)) + 1):
-                    yield int.from_bytes(row.key[:prefix], "big"), row.key[lead:]
+                    yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:
             continue
 

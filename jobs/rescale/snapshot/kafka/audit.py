@@ -64,7 +64,7 @@ def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
 def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
     """Yield the findings about the stored offsets."""
     for offsets in kafka:
-        for name, sentence in _of(offsets):
+        for name, sentence in _offset_findings(offsets):
             yield OffsetFinding(name, offsets.label, sentence)
 
 
@@ -112,7 +112,7 @@ def per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
     return [counts[subtask] for subtask in range(parallelism)]
 
 
-def _of(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.unread_enumerator:
         yield (
             NOT_READ,

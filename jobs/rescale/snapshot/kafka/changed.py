@@ -36,7 +36,7 @@ _EditElement = Callable[[bytes, Edit], bytes | None]
 
 
 def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
-    """Return the snapshot after the changes. Raise `SnapshotError` if offsets of a changed operator cannot be read."""
+    """Return the snapshot after the changes. Raises `SnapshotError` if offsets of a changed operator cannot be read."""
     if not changes:
         return snapshot
     try:

@@ -17,7 +17,7 @@ from rescale.text.errors import UnsupportedError
 def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position]]:
     """Return the splits of each subtask from the (subtask, position) pairs of the union state.
 
-    A partition that several subtasks stored becomes a split of the first subtask. Raise `UnsupportedError` if a
+    A partition that several subtasks stored becomes a split of the first subtask. Raises `UnsupportedError` if a
     partition does not have exactly one offset.
     """
     splits: dict[int, list[Position]] = defaultdict(list)

@@ -99,7 +99,9 @@ class KafkaOffsets:
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
     """Return the offsets of every operator that is a Kafka source; see `unread` for those that were not read."""
-    sources = (_of_consumer(snapshot, o) if has_consumer(o) else _of_source(snapshot, o) for o in snapshot.operators)
+    sources = (
+        _consumer_offsets(snapshot, o) if has_consumer(o) else _source_offsets(snapshot, o) for o in snapshot.operators
+    )
     return tuple(offsets for offsets in sources if offsets is not None)
 
 
@@ -124,7 +126,7 @@ def has_consumer(operator: Operator) -> bool:
     return any(state.name == OFFSETS_STATE for stream in operator.operator for state in stream.states)
 
 
-def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
+def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
         stored_by, held = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
@@ -132,7 +134,7 @@ def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     return KafkaOffsets(operator, KafkaKind.CONSUMER, held, stored_by)
 
 
-def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
+def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
 
     Only the bytes tell the kind: the enumerator's state, then the first split.
@@ -194,7 +196,7 @@ class UnreadError(Exception):
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Return the old subtask and the position of each element of a state. Raise `UnreadError` if it is unread."""
+    """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it is unread."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
@@ -220,7 +222,7 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
     """Return the decompressed bytes of elements.
 
-    Raise `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
+    Raises `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
     """
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")

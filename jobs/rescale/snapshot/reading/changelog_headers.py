@@ -28,7 +28,7 @@ class ReadChangelog(NamedTuple):
 def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
     """Return the changelogs of an operator with their headers, except those of subtasks without state.
 
-    `label` names the operator in errors. Raise `SnapshotError` if descriptions of a state contradict each other.
+    `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
     key = next((key for part in read for key in _key_serializers(part)), None)
     held: dict[bytes, tuple[bytes, KeyedHeader]] = {}

@@ -30,7 +30,7 @@ def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[
 def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
     """Yield all states that some change sets describe, which stand before all changes. Errors name the file.
 
-    Raise `UnknownSerializer` if the class of a serializer is unknown.
+    Raises `UnknownSerializer` if the class of a serializer is unknown.
     """
     for change_set in sets:
         changes = _located(files, change_set, _FIRST_CHUNK)

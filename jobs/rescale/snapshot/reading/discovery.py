@@ -17,13 +17,13 @@ from rescale.text.errors import RequestError
 METADATA = "_metadata"
 
 _CHECKPOINT = "chk-"
-_OF_CHECKPOINT = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
+_CHECKPOINT_METADATA = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:
     """Return the URI of the `_metadata` of the snapshot at `uri`.
 
-    Raises `RequestError` if there is none, and as `refuse_two_starts`.
+    Raises `RequestError` if there is none, and the errors of `refuse_two_starts`.
     """
     own = uri if name(uri) == METADATA else join(uri, METADATA)
     if open_store(own).stat(own) is not None:
@@ -45,15 +45,16 @@ def complete_checkpoints(directory: str) -> list[int]:
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
-        if (match := _OF_CHECKPOINT.fullmatch(entry.uri[len(directory) :].lstrip("/")))
+        if (match := _CHECKPOINT_METADATA.fullmatch(entry.uri[len(directory) :].lstrip("/")))
     )
 
 
 def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     """Raise `RequestError` if one of these complete checkpoints in a job's directory was written after the highest one.
 
-    Ids rise as long as the job runs, and if it is restored from its last checkpoint. They begin anew if it is started
-    in another way. With high availability, all starts of a job may have one id, and so one directory.
+    Checkpoint ids rise while the job runs, and go on rising if the job is restored from its last checkpoint. After any
+    other start they begin at 1 again. With high availability, all starts of a job may have the same job id, and so the
+    same directory.
     """
     places = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
     times = side_by_side(open_store(directory).modified, places)

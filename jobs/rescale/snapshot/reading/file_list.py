@@ -22,7 +22,7 @@ class FileList(NamedTuple):
 def list_files(metadata_uri: str, allow_prefixes: tuple[str, ...], read_from: str | None = None) -> FileList:
     """List the files of the snapshot at `metadata_uri`; `read_from` is a copy of that `_metadata`.
 
-    Raise `SnapshotError` if the `_metadata` is missing or damaged, or names files outside the allowed directories.
+    Raises `SnapshotError` if the `_metadata` is missing or damaged, or names files outside the allowed directories.
     """
     uri = read_from or metadata_uri
     data, pin = open_store(uri).read_all(uri, METADATA_LIMIT)

@@ -88,7 +88,7 @@ def open_candidate(
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
     `finds_moves`, more moves are searched. Do not search for a result, whose files must lie where its handles place
-    them, nor for a planned source, which is read as planned. Raise `SnapshotError` or `UnsupportedError` if the
+    them, nor for a planned source, which is read as planned. Raises `SnapshotError` or `UnsupportedError` if the
     snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
@@ -147,7 +147,7 @@ def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collec
     for entry in entries:
         if entry.operator_id in given_up:
             for stream in streams_of(entry):
-                with _may_fail(entry, given_up):
+                with _ignoring_errors(entry, given_up):
                     locator.extent(stream)
     return number
 
@@ -170,7 +170,7 @@ def _operators(
             operators.append(pending.operator())
             continue
         try:
-            operator = replace(_read_with_patience(pending), is_whole=reader.is_whole(pending.entry))
+            operator = replace(_read_twice(pending), is_whole=reader.is_whole(pending.entry))
         except RescaleError as error:
             if not error.final:
                 raise
@@ -179,14 +179,14 @@ def _operators(
     return tuple(operators)
 
 
-def _read_with_patience(pending: _Pending) -> Operator:
+def _read_twice(pending: _Pending) -> Operator:
     """Read a given-up operator twice before declaring it unreadable, because a single read may fail."""
     looks = chain((pending,), iter(pending.again, None))
     return read_again_on_failure(lambda: next(looks).operator(), SOURCE)
 
 
 @contextmanager
-def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]:
+def _ignoring_errors(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]:
     """Ignore final errors in the block if the operator is given up."""
     try:
         yield

@@ -97,7 +97,7 @@ class StreamReader:
         )
 
     def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
-        """Return the raw keyed stream of a subtask. Raise `SnapshotError` if its handle is not a `KeyGroupsHandle`."""
+        """Return the raw keyed stream of a subtask. Raises `SnapshotError` if its handle is not a `KeyGroupsHandle`."""
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
                 "raw keyed state has a handle of an invalid kind",
@@ -136,7 +136,7 @@ class StreamReader:
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
         """Return the RocksDB directory of a subtask, before its MANIFEST is read.
 
-        Raise `SnapshotError` for invalid or repeated file names.
+        Raises `SnapshotError` for invalid or repeated file names.
         """
         meta = self._extent(label, subtask, handle.meta)
         header = self._header(meta)

@@ -86,7 +86,7 @@ class LocalStore:
                 )
             return read_exactly(uri, descriptor, 0, status.st_size), pin_of(status)
 
-    def put(self, uri: str, data: bytes) -> None:
+    def put(self, uri: str, data: bytes | bytearray) -> None:
         _refuse_device(uri)
         if self._holds(uri, data):
             return
@@ -240,7 +240,7 @@ class LocalStore:
         with translated_errors(uri):
             remove_abandoned(Path(uri))
 
-    def _holds(self, uri: str, data: bytes) -> bool:
+    def _holds(self, uri: str, data: bytes | bytearray) -> bool:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
@@ -313,7 +313,7 @@ def _is_special(place: str) -> bool:
     return not (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
 
 
-def _writing(data: bytes) -> Callable[[int], None]:
+def _writing(data: bytes | bytearray) -> Callable[[int], None]:
     def write(descriptor: int) -> None:
         view = memoryview(data)
         while view:

@@ -28,7 +28,7 @@ class ObjectPuts:
         self._client = client
         self._demanding: set[str] = set()
 
-    def put_object(self, bucket: str, key: str, data: bytes, **more: Any) -> None:
+    def put_object(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> None:
         self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **more), bucket, data)
 
     def upload_part(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> str:

@@ -17,7 +17,7 @@ from rescale.storage.s3 import s3_client
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
 from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated_errors
-from rescale.storage.s3.side_errors import of_side
+from rescale.storage.s3.side_errors import naming_store
 from rescale.storage.sides import side_of
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
@@ -141,11 +141,12 @@ def _of_s3(uri: str, answer: _Answer) -> _Answer:
     if not answer.get("ETag"):
         advice = s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page")
         what = "this endpoint is not S3: its answer names no version of the object"
-        raise of_side(RequestError(what, path=uri, advice=advice), side_of(uri))
+        raise naming_store(RequestError(what, path=uri, advice=advice), side_of(uri))
     return answer
 
 
 def gone(uri: str) -> SnapshotError:
+    """Return the error for an object that no longer exists."""
     return SnapshotError("an object is gone", path=uri, advice="make sure that nothing removes it, and start again")
 
 

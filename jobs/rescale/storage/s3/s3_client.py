@@ -18,7 +18,7 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.s3.side_errors import of_side
+from rescale.storage.s3.side_errors import naming_store
 from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
 from rescale.text.errors import RequestError
 
@@ -66,7 +66,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
         raise no_such_profile(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
         what = f"the configuration of S3 is invalid: {sentence(error)}"
-        raise of_side(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
+        raise naming_store(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
     limit_silence(client)
     REQUESTS.count(client)
@@ -78,12 +78,12 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
     with aws_variables(variables):
         session = botocore.session.Session()
         files = [session.get_config_variable(name) for name in ("config_file", "credentials_file")]
-        there = session.available_profiles
+        known_profiles = session.available_profiles
     return RequestError(
         f"there is no AWS profile {profile!r}",
         path=" and ".join(str(Path(file).expanduser()) for file in files),
-        expected=f"one of the profiles {', '.join(there)}" if there else "a file with profiles",
-        found=profile if there else "no profiles",
+        expected=f"one of the profiles {', '.join(known_profiles)}" if known_profiles else "a file with profiles",
+        found=profile if known_profiles else "no profiles",
         advice=f"add [profile {profile}] to the first file, or name another profile",
     )
 
@@ -92,8 +92,8 @@ def refuse_unknown_profile(side: StoreSide) -> None:
     """Raise `RequestError` if the side's profile does not exist."""
     profile, variables = profile_of(side, os.environ), variables_of(side, environment())
     with aws_variables(variables):
-        there = botocore.session.Session().available_profiles
-    if profile is not None and profile not in there:
+        known_profiles = botocore.session.Session().available_profiles
+    if profile is not None and profile not in known_profiles:
         raise no_such_profile(profile, variables)
 
 

@@ -29,7 +29,7 @@ from botocore.exceptions import (
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
-from rescale.storage.s3.side_errors import of_side
+from rescale.storage.s3.side_errors import naming_store
 from rescale.storage.sides import side_of
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
 
@@ -64,11 +64,11 @@ _NO_ROOM = 507
 
 @contextmanager
 def translated_errors(uri: str) -> Iterator[None]:
-    """Raise errors of boto3 in the block as Rescale's; they name the store where source and target are in two."""
+    """Raise errors of boto3 in the block as Rescale's; they name the store if source and target are in two stores."""
     try:
         yield
     except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:
-        raise of_side(_translation(error, uri), side_of(uri)) from None
+        raise naming_store(_translation(error, uri), side_of(uri)) from None
 
 
 def _translation(error: Exception, uri: str) -> RescaleError:

@@ -29,11 +29,13 @@ class Requests:
 
     @property
     def tried_again(self) -> int:
+        """Number of repeated requests."""
         with self._lock:
             return self._sent.total() - self._asked
 
     @property
     def bytes_copied(self) -> int:
+        """Bytes that the store copied itself."""
         with self._lock:
             return self._copied
 

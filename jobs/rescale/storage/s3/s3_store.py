@@ -95,7 +95,7 @@ class S3Store:
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
         return self._objects.read(uri, pin, limit=limit)
 
-    def put(self, uri: str, data: bytes) -> None:
+    def put(self, uri: str, data: bytes | bytearray) -> None:
         bucket, key = split_s3(uri)
         with self._with_lock_details(uri), translated_errors(uri):
             try:
@@ -148,8 +148,8 @@ class S3Store:
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
-            there = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
-            if there is None or there.size != size:
+            present = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
+            if present is None or present.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
@@ -196,7 +196,7 @@ class S3Store:
                 error.found = f"{error.found}, {lock}"
             raise
 
-    def _holds(self, uri: str, data: bytes) -> bool:
+    def _holds(self, uri: str, data: bytes | bytearray) -> bool:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:

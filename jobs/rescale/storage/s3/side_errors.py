@@ -1,4 +1,4 @@
-"""Errors of S3 where source and target are in two stores: they name the store, and the settings of its side."""
+"""Errors of S3 if source and target are in two stores: they name the store, and the settings of its side."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _OF_PROFILES = {
     "BUCKET": "check the name of the bucket and the AWS profile {}",
     **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
 }
-"""Words for the settings that a side with a profile has from there alone."""
+"""Wording of the settings that a side with a profile takes from the profile alone."""
 
 
-def of_side(error: E, side: StoreSide) -> E:
+def naming_store(error: E, side: StoreSide) -> E:
     """Return an error of S3 that names the store of a side, if source and target are in two stores."""
     if not has_two_stores():
         return error
     store, advice = _description(side), error.advice
     if isinstance(advice, Advice):
-        advice = Advice(*(_of_side(part, side) for part in advice.parts))
+        advice = Advice(*(_part_for_side(part, side) for part in advice.parts))
     answer = store if error.found is None else f"{error.found}, from {store}"
     return error.recast(type(error), error.what, found=answer, advice=advice)
 
 
 def _description(side: StoreSide) -> str:
-    """Return the side of a store, with its profile and its endpoint where it has them."""
+    """Return a phrase for the store of a side, with its profile and its endpoint if it has them."""
     profile, variables = profile_of(side, os.environ), variables_of(side, environment())
     with aws_variables(variables):
         configured = Session(profile=profile).get_scoped_config().get("endpoint_url")
@@ -54,8 +54,8 @@ def _description(side: StoreSide) -> str:
     return f"the {side.value.lower()}'s store" + (f" ({', '.join(details)})" if details else "")
 
 
-def _of_side(part: str | Mention, side: StoreSide) -> str | Mention:
-    """Return a piece of an advice with the variables, or the profile, of a side."""
+def _part_for_side(part: str | Mention, side: StoreSide) -> str | Mention:
+    """Return a part of advice that names the variables, or the profile, of a side."""
     if not isinstance(part, Mention) or part.about is not About.SETTING:
         return part
     profile, text = profile_of(side, os.environ), part.text

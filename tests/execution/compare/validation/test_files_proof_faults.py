@@ -63,7 +63,7 @@ def no_deleted_range(spoilt: Spoilt) -> None:
 
 
 def too_wide_range(spoilt: Spoilt) -> None:
-    """Plant a deleted range that hides some of the subtask's own rows."""
+    """Plant a range tombstone that hides some of the subtask's own rows."""
     wrong, family = range_file(spoilt), spoilt.state(0)
     begin, end = wrong.smallest, wrong.largest
     own = spoilt.databases()[0].key_groups
@@ -100,7 +100,7 @@ def other_level(spoilt: Spoilt) -> None:
 
 
 def older_range(spoilt: Spoilt) -> None:
-    """Plant a deleted range that is older than the rows that it must hide, in the file and in the MANIFEST."""
+    """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
     wrong, family = range_file(spoilt), spoilt.state(0)
     data = write_tombstone(wrong.smallest, wrong.largest, 1, column_family=(family.id, family.name), created=1)
     path = spoilt.path(0, wrong.name)

@@ -203,7 +203,7 @@ def test_timers_stored_twice_are_in_the_result_once() -> None:
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     old = replace(as_streams(2, 8, both), raw_keyed=with_timers(2, 8, SERVICE).raw_keyed)
     kept = with_timers(3, 16, SERVICE).raw_keyed
-    assert old.doubled_timers
+    assert old.duplicate_timers
     check_rekeyed(old, as_streams(3, 16, both))
     check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
     with pytest.raises(IntegrityError, match="header of subtask 0"):

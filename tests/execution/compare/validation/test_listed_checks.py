@@ -161,7 +161,7 @@ def test_timers_stored_twice_get_two_checks() -> None:
     header = timer_header([SERVICE])
     keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
     old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
-    assert old.doubled_timers
+    assert old.duplicate_timers
     new = operator("op", 2, 16, keyed=tuple(own_stream(i, 2, 16, Framing.CANONICAL, header) for i in range(2)))
     record_checks = of_kind(listed(old, new), RecordCheck)
     assert [(check.doubled, check.in_result) for check in record_checks] == [

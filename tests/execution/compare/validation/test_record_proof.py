@@ -113,25 +113,25 @@ def test_states_are_proven_and_refused_in_the_order_of_their_names() -> None:
     with pytest.raises(IntegrityError) as caught:
         proven(tally(False, **states), tally(True, **dict.fromkeys(states, OTHER)))
     assert caught.value.state == NAMES[0]
-    of = with_doubled_timers(*NAMES)
+    of = with_duplicate_timers(*NAMES)
     with pytest.raises(SnapshotError) as twice:
         proven(tally(False, **states), tally(True, **states), of=of)
     assert twice.value.state == NAMES[0]
 
 
-def with_doubled_timers(*names: str) -> Operator:
+def with_duplicate_timers(*names: str) -> Operator:
     header = read_keyed_header(keyed_header(*map(keyed_state, (*names, "a"))), "")
     timers = read_keyed_header(keyed_header(*map(keyed_state, names)), "")
     keyed = keyed_stream(0, {}, Framing.CANONICAL, header, first=0, last=127)
     raw = replace(keyed_stream(0, {}, Framing.RAW, first=0, last=127), services=("one",), parsed=timers)
     made = operator("op", 1, keyed=(keyed,), raw_keyed=(raw,))
-    assert made.doubled_timers
+    assert made.duplicate_timers
     return made
 
 
 def test_different_timers_in_keyed_and_raw_keyed_state_are_refused() -> None:
     """The result holds only one of the two copies."""
-    of, raw = with_doubled_timers("timers"), {"doubled": True}
+    of, raw = with_duplicate_timers("timers"), {"doubled": True}
     keyed, result = tally(False, timers=ONE, a=OTHER), tally(True, timers=ONE, a=OTHER)
     assert proven(keyed, tally(False, **raw, timers=ONE), result, of=of).compared == 3
     for others in ({"timers": OTHER}, {"timers": ONE._replace(placed=71)}, {}):

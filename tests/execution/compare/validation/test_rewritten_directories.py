@@ -53,7 +53,7 @@ def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(source: Sid
 def with_rows(
     number: int, first: int, behind: int, age: int, *, entries: int = 1, blocks: int = 1
 ) -> tuple[LiveFile, bytes]:
-    """Return a file with one deleted range that claims to have this many entries in this many blocks."""
+    """Return a file with one range tombstone that claims to have this many entries in this many blocks."""
     key = internal_key(InternalKey(bytes([first]), age, RANGE_DELETION))
     file = BlockFile()
     handles = [file.add(write_entries([(key, b"value")])) for _ in range(blocks)]
@@ -85,7 +85,7 @@ def test_file_with_a_deleted_range_must_have_no_rows(
         assert [pair.deleted_ranges for pair in compared(old, new).values()] == [1, 1]
         return
     error = refused(old, new, "an SST file with rows does not belong to the source")
-    assert (error.expected, error.found) == ("only 1 deleted ranges", f"{entries} entries")
+    assert (error.expected, error.found) == ("only 1 range tombstones", f"{entries} entries")
 
 
 def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Side) -> None:
@@ -97,7 +97,7 @@ def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Sid
         return result.of((*first[:2], {name: data for name, data in files.items() if data is not None}), *others)
 
     def made(data: bytes | None) -> Snapshot:
-        """Return the result with these bytes in place of a deleted range."""
+        """Return the result with these bytes in place of a range tombstone."""
         first, *others = thirds(old)
         (name, *_) = (output.name for output in assemble([sources(old)[0]], KeyGroupRange(0, 5), MAXIMUM).made[2:])
         return result.of((*first[:2], first[2] | {name: data or b"x" * len(first[2][name])}), *others)

@@ -28,6 +28,7 @@ from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.arrays import Flags, Words
 from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.serializers.value_format import format_bytes
@@ -142,8 +143,8 @@ def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[Fo
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
         key = records.data[start : min(limit, start + _MOST_BYTES)].tobytes()
-        value = records.data[limit + 4 : min(end, limit + 4 + _MOST_BYTES)].tobytes()
-        listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - 4))
+        value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _MOST_BYTES)].tobytes()
+        listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
     return listed
 
 

@@ -55,7 +55,7 @@ from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
+from rescale.snapshot.places import ChangePlace, ChangeSide, TransientFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
@@ -201,16 +201,16 @@ class ChangeProof:
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[TransientFile, ...]]:
             before, after = old_databases.get(own), new_databases.get(own)
             if in_result:
                 return files_above_base(before, after, new), ()
             kept = self._kept(number, own, files)
             sizes = {name: extent.length for name, extent in kept.items()}
             tables = own_tables(earlier, before, later, after, sizes)
-            return tables, tuple(PassedFile(state, name, kept[name]) for state, name in sorted(tables.passed))
+            return tables, tuple(TransientFile(state, name, kept[name]) for state, name in sorted(tables.transient))
 
-        for own, (tables, passed) in zip(keys, side_by_side(look, keys), strict=True):
+        for own, (tables, transient) in zip(keys, side_by_side(look, keys), strict=True):
             before, after = old_databases.get(own), new_databases.get(own)
             sides = (
                 None if before is None else _side(before, files.numbers, tables.gone),
@@ -226,7 +226,7 @@ class ChangeProof:
                 key_hash,
                 new.max_parallelism,
                 self.result.operators[number].max_parallelism,
-                ChangePlace(header, (own.first, own.last), *sides, passed),
+                ChangePlace(header, (own.first, own.last), *sides, transient),
             )
 
     def _kept(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
@@ -237,7 +237,7 @@ class ChangeProof:
             file.name: file.extent._replace(file=files.others + file.extent.file)
             for change in rekeying.changes
             if change.key_groups == (key_groups.first, key_groups.last)
-            for file in change.passed
+            for file in change.transient
         }
 
     def _proven(

@@ -118,7 +118,7 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
     for in_result, operator in ((False, old), (True, new)):
         for holder in operator.record_holders:
             yield from _checks_of(i, old, new, key_hash, holder, in_result=in_result)
-    for holder in old.doubled_timers:
+    for holder in old.duplicate_timers:
         for check in _checks_of(i, old, new, key_hash, holder, in_result=False):
             yield check._replace(doubled=True)
 

@@ -222,7 +222,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
     old_holders, new_holders = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_timers else old.heap_timers
-    doubled = old.doubled_timers if new.raw_timers else ()
+    doubled = old.duplicate_timers if new.raw_timers else ()
     left_out = {
         state.name
         for timer_stream in doubled

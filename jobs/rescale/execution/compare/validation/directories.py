@@ -1,8 +1,8 @@
-"""Comparison of RocksDB directories by their MANIFESTs and deleted ranges, without reading rows.
+"""Comparison of RocksDB directories by their MANIFESTs and range tombstones, without reading rows.
 
 A new directory of an operator that keeps its max parallelism is made in one of two ways, which its files reveal:
 
-* Its SST files are the source's, and deleted ranges hide rows of other subtasks. `assembly_proof` proves such a
+* Its SST files are the source's, and range tombstones hide rows of other subtasks. `assembly_proof` proves such a
   directory, except for the bytes of copied files.
 * RocksDB has rewritten its files, and none has keys outside the subtask's key groups. Such a directory can only be
   proven by its rows.
@@ -23,7 +23,7 @@ from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.rocksdb.sst.table import DeletedRange
+from rescale.rocksdb.sst.table import RangeTombstone
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
@@ -59,7 +59,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
     """Return for each operator the new directories that are made of whole files of the source, by subtask.
 
     The bytes of these files remain to be compared. `IntegrityError` if a directory is neither made of whole files nor
-    rewritten: deleted ranges are missing or hide other rows, or files lie where they do not belong.
+    rewritten: range tombstones are missing or hide other rows, or files lie where they do not belong.
     """
     pairs = list(zip(source.operators, result.operators, strict=True))
     if not any(comparable_by_files(*pair) for pair in pairs):
@@ -136,11 +136,11 @@ class _Comparer:
         pairs += _options(old_holders, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
-    def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
-        """Return the deleted ranges of a file. Raises `IntegrityError` if it has rows, too."""
+    def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
+        """Return the range tombstones of a file. Raises `IntegrityError` if it has rows, too."""
         try:
             opened = open_table(table, self._result)
-            ranges = list(opened.deleted_ranges())
+            ranges = list(opened.range_tombstones())
             has_rows = opened.properties.entries != len(ranges) or next(opened.index(), None) is not None
         except (SnapshotError, UnsupportedError) as error:
             raise unreadable_result(error) from None
@@ -148,7 +148,7 @@ class _Comparer:
             raise IntegrityError(
                 "an SST file with rows does not belong to the source",
                 path=self._result.uri(table.extent),
-                expected=f"only {len(ranges)} deleted ranges",
+                expected=f"only {len(ranges)} range tombstones",
                 found=f"{opened.properties.entries} entries",
             )
         return ranges

@@ -80,7 +80,7 @@ def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
 
 def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
     """Raise `SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
-    states = {state.name for stream in operator.doubled_timers if stream.parsed for state in stream.parsed.states}
+    states = {state.name for stream in operator.duplicate_timers if stream.parsed for state in stream.parsed.states}
     for state in sorted(states):
         keyed_digest, raw_digest = keyed.get(state, StateDigest()), raw.get(state, StateDigest())
         if keyed_digest != raw_digest:

@@ -36,7 +36,9 @@ class StoreChecksums(NamedTuple):
 
 def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
     """Prove as many checks as possible by the store's checksums; reads only headers."""
-    looker = _Looker(_Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned()))
+    comparer = _ChecksumComparer(
+        _Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned())
+    )
     groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
     files: list[FileCheck] = []
     for _, check in checks.units:
@@ -44,19 +46,19 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
             groups[check.operator, check.slot].append(check)
         elif isinstance(check, FileCheck):
             files.append(check)
-    looker.look_at(groups.values(), files)
+    comparer.look_at(groups.values(), files)
     proven: set[Check] = set()
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
     for (operator, slot), own in groups.items():
-        if (checksum := looker.groups(own)) is not None:
+        if (checksum := comparer.groups(own)) is not None:
             pairs = [pair for check in own for pair in check.pairs]
             size = sum(pair.result.length for pair in pairs)
             tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
             algorithms[operator].add(checksum.algorithm)
             proven.update(own)
     for check in files:
-        if (checksum := looker.file(check)) is not None:
+        if (checksum := comparer.file(check)) is not None:
             size = check.pair.result.length
             tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
             algorithms[check.operator].add(checksum.algorithm)
@@ -73,10 +75,10 @@ def matching_checksums(
     Most ETags, which are known, contain a checksum; the store is asked only for the others.
     """
     summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
-    looker = _Looker(_Side(source, source), _Side(result, result))
+    comparer = _ChecksumComparer(_Side(source, source), _Side(result, result))
     rest = [check for check in checks if check not in summed]
-    looker.look_at((), rest)
-    return summed | {check: checksum for check in rest if (checksum := looker.file(check)) is not None}
+    comparer.look_at((), rest)
+    return summed | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
 
 
 def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
@@ -127,7 +129,7 @@ class _Side:
         return -1 if pin is None else pin.size
 
 
-class _Looker:
+class _ChecksumComparer:
     def __init__(self, source: _Side, result: _Side) -> None:
         self._source = source
         self._result = result

@@ -80,7 +80,7 @@ def compare_snapshots(
 ) -> SnapshotPair:
     """Compare everything but state; return the pair with the checks of its state. `IntegrityError` if they differ.
 
-    `key_hashes` names, by operator id, how keys hash where records got new key groups. Deleted ranges of RocksDB
+    `key_hashes` names, by operator id, how keys hash where records got new key groups. Range tombstones of RocksDB
     directories are always checked, since readers of rows do not see the rows that they hide. The rows of operators with
     the numbers `by_changes` are left to a proof of their changes.
     """

@@ -73,7 +73,7 @@ _CLAIM = (
 _CLAIM_OF_FILES = (
     "in RocksDB directories that were compared by their files, every SST file of the source that may have rows of a "
     "subtask is in the subtask's directory, at its level and in its order: as the source's own file in the pinned "
-    "version, or as a copy with the same digest or the same checksum of the store; deleted ranges, newer than all "
+    "version, or as a copy with the same digest or the same checksum of the store; range tombstones, newer than all "
     "rows, hide the rows of other key groups in these files, and no row of the subtask's own"
 )
 _CLAIM_OF_BLOCKS = (
@@ -166,12 +166,12 @@ def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
     return [
         *of_parts,
         _CLAIM_OF_THE_REST if of_parts else _CLAIM,
-        *_true((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
-        *_true((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
-        *_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
-        *_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
-        *_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
-        *_true((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
+        *_holding((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_holding((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
+        *_holding((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
+        *_holding((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
+        *_holding((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
+        *_holding((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
@@ -185,7 +185,7 @@ def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
     """Return the claims about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
-    return _true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
+    return _holding((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
 
 
 def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
@@ -197,7 +197,7 @@ def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperat
     not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     refers = any(not contains(result.directory, uri) for uri, _ in result.files[1:])
-    return _true(
+    return _holding(
         (_OF_CHANGES, any(proof.changes for proof in proofs)),
         (_OF_FILES, made_anew),
         (_OF_UNCHANGED, any(stays)),
@@ -217,6 +217,6 @@ def _is_otherwise(surgery: Surgery) -> bool:
     return any(changes)
 
 
-def _true(*sentences: tuple[str, object]) -> list[str]:
+def _holding(*sentences: tuple[str, object]) -> list[str]:
     """Return the sentences that hold."""
     return [sentence for sentence, holds in sentences if holds]

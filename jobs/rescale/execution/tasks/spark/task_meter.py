@@ -10,7 +10,7 @@ from pyspark import Accumulator, AccumulatorParam, SparkContext, TaskContext
 from rescale.execution.meter import METER, StepCounters
 
 
-class _Sum(AccumulatorParam[StepCounters]):
+class _CounterSum(AccumulatorParam[StepCounters]):
     def zero(self, value: StepCounters) -> StepCounters:  # noqa: ARG002
         return StepCounters()
 
@@ -20,7 +20,7 @@ class _Sum(AccumulatorParam[StepCounters]):
 
 def new_sum(context: SparkContext) -> Accumulator[StepCounters]:
     """Return an accumulator for the counts of tasks (`counted_into`)."""
-    return context.accumulator(StepCounters(), _Sum())
+    return context.accumulator(StepCounters(), _CounterSum())
 
 
 @contextmanager

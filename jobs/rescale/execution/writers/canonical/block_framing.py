@@ -32,13 +32,13 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     ends_state = np.append(np.diff(cells) != 0, True)
     first_ids = np.where(begins, states, -1)
     marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
-    behind = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
+    framed_ends = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
     out = np.empty(0, np.uint8)
     first, written = 0, 0
     while first < len(blocks):
-        last = max(first + 1, int(np.searchsorted(behind, written + WINDOW, side="right")))
+        last = max(first + 1, int(np.searchsorted(framed_ends, written + WINDOW, side="right")))
         window = slice(first, last)
-        size = int(behind[last - 1]) - written
+        size = int(framed_ends[last - 1]) - written
         if size > len(out):
             out = np.empty(max(size, WINDOW), np.uint8)
         data, starts = blocks.load(first, last)

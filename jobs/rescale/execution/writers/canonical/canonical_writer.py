@@ -195,9 +195,7 @@ def _size(stream: StreamToWrite) -> int:
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
     """Return the bytes of each range, where the first one includes the header."""
     first = stream.stream.first_key_group
-    behind = np.concatenate(([0], np.cumsum(lengths)))
-    sizes = [
-        int(behind[write_range.last - first + 1] - behind[write_range.first - first]) for write_range in stream.ranges
-    ]
+    ends = np.concatenate(([0], np.cumsum(lengths)))
+    sizes = [int(ends[write_range.last - first + 1] - ends[write_range.first - first]) for write_range in stream.ranges]
     sizes[0] += stream.stream.size
     return sizes

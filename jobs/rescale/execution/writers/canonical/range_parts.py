@@ -68,8 +68,8 @@ class RangeParts:
         self._offset += size
         self._parts_due -= 1
 
-    def _taken(self, size: int) -> bytes:
-        with memoryview(self._buffer) as view:
-            data = bytes(view[:size])
-        del self._buffer[:size]
-        return data
+    def _taken(self, size: int) -> bytearray:
+        """Take the first bytes out of the buffer; only the rest is copied, which is small or empty."""
+        taken, self._buffer = self._buffer, self._buffer[size:]
+        del taken[size:]
+        return taken

@@ -22,8 +22,9 @@ from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrit
 from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_over_base_files
 from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
 from rescale.execution.writers.sink import StreamSink
-from rescale.execution.writers.windows import windows_of_cells
+from rescale.execution.writers.windows import cells, windows_of_cells
 from rescale.flink.arrays import Longs
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_places import records_of_blocks
 from rescale.flink.keyed.header import understood
 from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
@@ -33,7 +34,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
 from rescale.rocksdb.assembly.continued_database import continued_manifest
-from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
+from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.engine.table_writer import TABLE_BYTES, Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
@@ -156,7 +157,7 @@ class RowsWriter:
         new = {state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()}
         base = base_of(operator, number)
         if base is None:
-            manifest = manifest_of(new, stream.created)
+            manifest = new_manifest(new, stream.created)
         else:
             manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
@@ -230,14 +231,16 @@ def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     """Yield the records of one state, a bounded number of bytes at a time, with the order of the rows by key.
 
-    Keys begin with their key groups, so sorting the rows of several cells keeps the cells in order. Cells that are too
-    large to be loaded at once must be sorted already.
+    Keys begin with their key groups, so the rows of each cell are sorted by themselves. Cells that are too large to be
+    loaded at once must be sorted already.
     """
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
     for first, last in windows_of_cells(blocks):
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
+        firsts, _ = cells(blocks.part(first, last))
+        borders = np.append(np.searchsorted(records.blocks, firsts), len(records.starts))
         order = np.empty(len(records.starts), np.int64)
-        sort_keys(data, records.starts, records.limits, order, np.empty(len(order), np.uint64))
-        yield Rows(data, records.starts, records.limits, records.limits + 4, records.ends), order
+        sort_keys(data, records.starts, records.limits, borders, order, np.empty(len(order), np.uint64))
+        yield Rows(data, records.starts, records.limits, records.limits + LENGTH_SIZE, records.ends), order

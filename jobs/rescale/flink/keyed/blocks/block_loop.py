@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_walk import read_u32
 
 
 @compiled
@@ -15,8 +16,8 @@ def count_records(data: Bytes, begin: Long, end: Long) -> int:
     """Return the number of records in the block `data[begin:end]`."""
     count = 0
     while begin < end:
-        begin += 4 + number(data, begin)
-        begin += 4 + number(data, begin)
+        begin += LENGTH_SIZE + read_u32(data, begin)
+        begin += LENGTH_SIZE + read_u32(data, begin)
         count += 1
     return count
 
@@ -35,8 +36,8 @@ def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Lon
     for i in range(len(begins)):
         begin = begins[i]
         while begin < ends[i]:
-            starts[at] = begin + 4
-            limits[at] = starts[at] + number(data, begin)
-            record_ends[at] = limits[at] + 4 + number(data, limits[at])
+            starts[at] = begin + LENGTH_SIZE
+            limits[at] = starts[at] + read_u32(data, begin)
+            record_ends[at] = limits[at] + LENGTH_SIZE + read_u32(data, limits[at])
             begin = record_ends[at]
             at += 1

@@ -59,7 +59,10 @@ class StateIdTranslator:
 
 
 def translated(chunks: Iterable[bytes | memoryview], table: tuple[int, ...]) -> Iterator[bytes]:
-    """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `table[old id]`."""
+    """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `table[old id]`.
+
+    Raises `SnapshotError` for broken framing.
+    """
     translator = StateIdTranslator(table)
     yield from map(translator.feed, chunks)
     translator.finish()

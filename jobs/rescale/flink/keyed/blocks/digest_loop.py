@@ -6,6 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs, Words
 from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
@@ -80,13 +81,13 @@ def digest_records(
     """
     for i in range(len(starts)):
         key = limits[i] - starts[i]
-        begin = limits[i] + 4
+        begin = limits[i] + LENGTH_SIZE
         end = ends[i]
         if has_nulls[states[i]] and end > begin and data[begin] == 1:
             end = begin + 1
-        size = 4 + key + end - begin
+        size = LENGTH_SIZE + key + end - begin
         message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
-        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], limits[i], message, np.int64(4)))
+        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], limits[i], message, np.int64(LENGTH_SIZE)))
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(message_words, size)
         counts[states[i]] += 1

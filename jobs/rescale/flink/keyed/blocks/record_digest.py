@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.flink.arrays import Flags, Longs, Words
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records
 
 MODULUS = 1 << 128
@@ -81,7 +82,7 @@ class RecordDigester:
 
 def key_digests(records: Records) -> Words:
     """Return a digest of each record's key (uint64)."""
-    return record_digests(replace(records, ends=records.limits + 4), np.zeros(len(records), np.bool_))
+    return record_digests(replace(records, ends=records.limits + LENGTH_SIZE), np.zeros(len(records), np.bool_))
 
 
 def record_digests(records: Records, is_map: Flags) -> Words:

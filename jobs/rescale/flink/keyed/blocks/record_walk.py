@@ -6,7 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG, LENGTH_SIZE
 
 NO_STATE = -1
 """Value of `place[STATE_ID]` between two key groups."""
@@ -18,7 +18,7 @@ STATE_ID, GROUP = range(2)
 
 
 @compiled
-def number(data: Bytes, at: Long) -> Long:
+def read_u32(data: Bytes, at: Long) -> Long:
     """Return the unsigned big-endian number in four bytes; it exceeds 0x7FFFFFFF if these are a negative `i32`."""
     high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
     return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
@@ -62,33 +62,33 @@ def walk_records(
                     wrong = BAD_ID
             if wrong != FINE or needs:
                 break
-        needs = begin - at + 4
+        needs = begin - at + LENGTH_SIZE
         if end - at < needs:
             break
-        key = number(data, begin)
+        key = read_u32(data, begin)
         if key > 0x7FFFFFFF or key < prefix:
             wrong = BAD_LENGTH
             break
-        needs += key + 4
+        needs += key + LENGTH_SIZE
         if end - at < needs:
             break
-        value = number(data, begin + 4 + key)
+        value = read_u32(data, begin + LENGTH_SIZE + key)
         if value > 0x7FFFFFFF:
             wrong = BAD_LENGTH
             break
-        flagged = data[begin + 4] & FLAG
+        flagged = data[begin + LENGTH_SIZE] & FLAG
         needs += value + (2 if flagged else 0)
         if end - at < needs:
             break
-        group = np.int64(data[begin + 4] & 0x7F)
+        group = np.int64(data[begin + LENGTH_SIZE] & 0x7F)
         if prefix == 2:
-            group = group << 8 | np.int64(data[begin + 5])
+            group = group << 8 | np.int64(data[begin + LENGTH_SIZE + 1])
         if group != groups[i]:
             wrong = FOREIGN
             break
-        starts[count] = begin + 4 + prefix
-        limits[count] = begin + 4 + key
-        ends[count] = begin + 8 + key + value
+        starts[count] = begin + LENGTH_SIZE + prefix
+        limits[count] = begin + LENGTH_SIZE + key
+        ends[count] = begin + 2 * LENGTH_SIZE + key + value
         states[count] = state
         group_numbers[count] = group
         count += 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD, LENGTH_SIZE
 from rescale.flink.keyed.header import MOST_UNKNOWN_STATES
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -67,7 +67,7 @@ class Records:
 def framed_size(records: Records, max_parallelism: int) -> int:
     """Return the size in bytes of the records in canonical framing, without the id at the start of each key group."""
     prefix = prefix_size(max_parallelism)
-    lengths = int((records.ends - records.starts).sum()) + len(records) * (4 + prefix)
+    lengths = int((records.ends - records.starts).sum()) + len(records) * (LENGTH_SIZE + prefix)
     return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.starts - prefix] & FLAG))
 
 

@@ -70,7 +70,7 @@ class _Contents:
         self._chunks = iter(chunks)
         self._data = b""
         self._at = 0
-        self._behind = 0
+        self._dropped = 0
 
     def number(self) -> int:
         if len(self._data) - self._at < _I32.size:
@@ -105,13 +105,13 @@ class _Contents:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return True
-            self._behind += self._at
+            self._dropped += self._at
             self._data, self._at = bytes(chunk), 0
         return False
 
     @property
     def _offset(self) -> int:
-        return self._behind + self._at
+        return self._dropped + self._at
 
     def _fill(self, size: int) -> None:
         """Append chunks until at least `size` bytes are available."""
@@ -129,7 +129,7 @@ class _Contents:
             available += len(chunk)
             if available >= size:
                 break
-        self._behind += self._at
+        self._dropped += self._at
         self._data, self._at = b"".join(parts), 0
         if available < size:
             raise SnapshotError(

@@ -18,7 +18,7 @@ from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.parsed_changes import Change
 from rescale.flink.keyed.heap.heap_entries import EntryKind
-from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.serializers.program import Program
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -216,7 +216,7 @@ class ReplayedState:
             )
         if number > len(change.payload):
             raise self._damaged(change, f"an impossible count: {number}")
-        ends, wrong = walk_row(program, np.frombuffer(change.payload, np.uint8), start, number)
+        ends, wrong = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
         if len(ends) < number:
             raise self._damaged(change, f"not a {program.name}: {wrong}")
         return [int(end) for end in ends]

@@ -121,8 +121,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
     """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
-    The content of a list has an element serializer, and that of a map a key and a value serializer; any other content
-    has `value` itself. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
+    A list has one serializer, of its elements. A map has two, of its user keys and of its values. For any other state,
+    the serializer is `value`. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)

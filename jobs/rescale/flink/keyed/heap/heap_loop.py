@@ -7,7 +7,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
-from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.keyed.blocks.record_walk import read_u32
 from rescale.flink.keys import machine
 
 VALUE, LIST, MAP, ELEMENT = range(4)
@@ -149,7 +149,7 @@ def copy_entries(
                 if value + 4 > len(data):
                     wrong = np.int64(machine.SHORT)
                     break
-                items = number(data, value)
+                items = read_u32(data, value)
                 if items > 0x7FFFFFFF:
                     wrong = np.int64(machine.BAD_LENGTH)
                     break

@@ -6,7 +6,8 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
-from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
+from rescale.flink.keyed.blocks.record_walk import read_u32
 from rescale.flink.keys import machine
 
 
@@ -32,8 +33,8 @@ def put_entries(
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
-        start, limit = begin + 4 + prefix, begin + 4 + number(data, begin)
-        value, begin = limit + 4, limit + 4 + number(data, limit)
+        start, limit = begin + LENGTH_SIZE + prefix, begin + LENGTH_SIZE + read_u32(data, begin)
+        value, begin = limit + LENGTH_SIZE, limit + LENGTH_SIZE + read_u32(data, limit)
         if element:
             at = copy_bytes(data, start, limit, out, at)
             continue

@@ -20,7 +20,10 @@ _STATE = struct.Struct(">hi")
 
 
 class HeapWriter:
-    """Writes the key groups that `HeapReader` reads as whole entries; state ids are those of `header`."""
+    """Writes the key groups that `HeapReader` reads as whole entries; state ids are those of `header`.
+
+    Errors are those of `entry_layouts`.
+    """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
         from rescale.flink.keys.lowering import lower

@@ -106,9 +106,9 @@ def _read_service(reader: ByteReader) -> TimerService:
 def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
     import numpy as np  # planning seldom needs NumPy
 
-    from rescale.flink.keys.java_hash import walk_row
+    from rescale.flink.keys.java_hash import walk_values
 
-    ends, wrong = walk_row(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
+    ends, wrong = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
     if len(ends) < count:
         raise reader.error(f"a timer cannot be read: {wrong}")
     return int(ends[-1])

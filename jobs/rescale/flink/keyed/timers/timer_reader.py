@@ -9,11 +9,12 @@ import numpy as np
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import decode_modified_utf8
 from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
-from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.keys.java_hash import walk_values
 from rescale.text.errors import UnsupportedError
 
 _BESIDE_TIMER = 8
@@ -80,7 +81,7 @@ class TimerReader:
         while left:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_row(program, block.bytes, block.at, min(left, self._at_once - self._count))
+            places, wrong = walk_values(program, block.bytes, block.at, min(left, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {wrong}")
@@ -94,7 +95,7 @@ class TimerReader:
                 self._make_room(int(places[0]) - block.at)
                 continue
             room = slice(self._count, self._count + copied)
-            ends[room], states[room], groups[room] = limits[room] + 4, state_id, block.key_group
+            ends[room], states[room], groups[room] = limits[room] + LENGTH_SIZE, state_id, block.key_group
             self._count, self._filled = self._count + copied, filled
             block.at = int(places[copied - 1])
             left -= copied

@@ -33,8 +33,8 @@ def unmark_old(
 ) -> Long:
     """Clear the flags of old values, and of old values in maps; a value is old up to the time `untils[state id]`.
 
-    `kinds` has the `EntryKind` of each state, and another number for a state whose records all stay. Returns the index
-    of a value that is too short to have a time; -1 if there is none.
+    `kinds` has the `EntryKind` of each state, and another number for a state without a rule. The records of lists and
+    of states without a rule stay. Returns the index of a value that is too short to have a time; -1 if there is none.
     """
     for i in range(len(states)):
         kind = kinds[states[i]]

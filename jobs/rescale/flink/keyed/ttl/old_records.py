@@ -1,4 +1,4 @@
-"""Removal of old values from records, which also counts them: the slow twin of `YoungRecords`.
+"""Removal and count of old values in records: the slow twin of `YoungRecords`.
 
 Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. Both share only the loop
 that finds the end of a list's element.
@@ -36,8 +36,8 @@ class LeftOut(NamedTuple):
 class OldRecords:
     """Removes old values from batches of records, by rules for some states.
 
-    `left_out` counts the old values by state. `bytes` is the number of bytes by which the records in canonical framing
-    are smaller at this max parallelism.
+    `left_out` counts the old values by state. `bytes` is the number of bytes that the removal saves in canonical
+    framing at this max parallelism.
     """
 
     def __init__(self, rules: Sequence[AgeRule], max_parallelism: int) -> None:

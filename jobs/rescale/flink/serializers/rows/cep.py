@@ -34,7 +34,7 @@ ROWS = (
     simple_row(
         nested_snapshot(_NFA + "DeweyNumber$DeweyNumberSerializer"), "DeweyNumber", Repeat((_NUMBER,), folds=False)
     ),
-    # Whether there is a node, the id of its event, and the name of its state in the pattern.
+    # A flag (1: there is a node), then the id of the node's event and the name of its state in the pattern.
     composite_row(
         nested_snapshot(_BUFFER + "NodeId$NodeIdSerializer"),
         "NodeId",

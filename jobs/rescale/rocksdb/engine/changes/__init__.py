@@ -1,1 +1,1 @@
-"""Keys whose values may differ between two databases that share most of their files."""
+"""Find the keys whose values may differ between two databases that share most of their files."""

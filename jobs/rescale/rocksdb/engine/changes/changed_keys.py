@@ -36,19 +36,19 @@ def changed_keys(
     shared: Sequence[LiveFile],
     begin: bytes,
     end: bytes,
-    passed: Sequence[SstTable] = (),
+    transient: Sequence[SstTable] = (),
 ) -> Iterator[Keys]:
     """Yield the candidates in [begin, end), in order, each once.
 
     `earlier` and `later` are the own files of the two databases, and `shared` are the other files of the later one.
-    These have the same rows as the other files of the earlier database, except for keys in the files that `passed`,
-    which were flushed after the earlier checkpoint and compacted away before the later one. Range tombstones are
-    ignored. Raise `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
+    These have the same rows as the other files of the earlier database, except for keys in the `transient` files, which
+    were flushed after the earlier checkpoint and compacted away before the later one. Range tombstones are ignored.
+    Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
     runs = [_Run(tables, False) for tables in _runs(earlier)] + [
-        _Run(tables, True) for tables in (*_runs(later), *([table] for table in passed))
+        _Run(tables, True) for tables in (*_runs(later), *([table] for table in transient))
     ]
     points, oldest = _oldest(shared)
     first = np.frombuffer(bytearray(begin), np.uint8)
@@ -178,7 +178,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
     """Return sorted keys, and for each the least sequence number above 0 that the files may have from this key on."""
-    from rescale.rocksdb.engine.changes.entry_loop import NEVER
+    from rescale.rocksdb.engine.changes.entry_loop import ABOVE_ALL_SEQUENCES
 
     ranges = sorted(
         (file.smallest, file.largest + b"\0", max(1, file.smallest_sequence))
@@ -194,7 +194,7 @@ def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
             begun += 1
         while open_ranges and open_ranges[0][1] <= point:
             heappop(open_ranges)
-        oldest.append(open_ranges[0][0] if open_ranges else NEVER)
+        oldest.append(open_ranges[0][0] if open_ranges else ABOVE_ALL_SEQUENCES)
     return keys_of(points), np.array(oldest, np.int64)
 
 
@@ -214,7 +214,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
     """Return the entries of blocks; for an ingested file, `sequence` is the sequence number of all, else 0."""
-    from rescale.rocksdb.engine.changes.entry_loop import first_unsorted, measure_entries, take_entries
+    from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
 
     data = np.frombuffer(bytearray().join(blocks), np.uint8)
     block_ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
@@ -223,7 +223,7 @@ def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> 
         raise SnapshotError("a block of rows cannot be decoded", path=path, offset=offset)
     keys = np.empty(size, np.uint8)
     key_ends, trailers, values, value_ends = (np.empty(count, np.int64) for _ in range(4))
-    take_entries(data, block_ends, keys, key_ends, trailers, values, value_ends)
+    decode_entries(data, block_ends, keys, key_ends, trailers, values, value_ends)
     if first_unsorted(keys, key_ends, trailers) >= 0:
         raise _unsorted(path)
     if sequence:

@@ -9,14 +9,12 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.compiled import Long, compare_bytes, compiled, copy_bytes
+from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
 from rescale.rocksdb.manifest.version_edit import DELETION, MERGE, VALUE
-
-_KIND_SIZE = 8
-"""Bytes of `sequence << 8 | type` behind a user key."""
 
 _LONGEST_VARINT = 5
 
-NEVER = (1 << 63) - 1
+ABOVE_ALL_SEQUENCES = (1 << 63) - 1
 """A number greater than all sequence numbers."""
 
 
@@ -63,9 +61,9 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
             value, at = _varint(data, at, end)
             size = shared + unshared
             at += unshared + value
-            damaged = shared < 0 or unshared < 0 or value < 0 or shared > before or size < _KIND_SIZE or at > end
+            damaged = shared < 0 or unshared < 0 or value < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
             before = size
-            total += size - _KIND_SIZE
+            total += size - KEY_TRAILER_SIZE
             count += 1
         if damaged:
             return np.int64(0), np.int64(0), np.int64(block)
@@ -74,10 +72,10 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
 
 
 @compiled
-def take_entries(
+def decode_entries(
     data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
 ) -> None:
-    """Decode blocks that `measure_entries` found sound, into user keys end to end, trailers, and places of values."""
+    """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and places of values."""
     filled, count, begin = np.int64(0), 0, np.int64(0)
     last = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
@@ -95,9 +93,9 @@ def take_entries(
             copy_bytes(data, at, at + unshared, last, shared)
             at += unshared
             trailer = np.int64(0)
-            for i in range(_KIND_SIZE):
-                trailer |= np.int64(last[size - _KIND_SIZE + i]) << 8 * i
-            filled = copy_bytes(last, 0, size - _KIND_SIZE, keys, filled)
+            for i in range(KEY_TRAILER_SIZE):
+                trailer |= np.int64(last[size - KEY_TRAILER_SIZE + i]) << 8 * i
+            filled = copy_bytes(last, 0, size - KEY_TRAILER_SIZE, keys, filled)
             key_ends[count] = filled
             trailers[count] = trailer
             values[count] = at
@@ -181,7 +179,7 @@ def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long)
 def _oldest_at(
     keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
 ) -> Long:
-    """Return `oldest` of the last point that is at most the key; `NEVER` if there is no such point.
+    """Return `oldest` of the last point that is at most the key; `ABOVE_ALL_SEQUENCES` if there is no such point.
 
     `place` is a cursor with one element: the number of points at or before the previous key. Keys must come in order.
     """
@@ -190,7 +188,7 @@ def _oldest_at(
         if compare_bytes(points, first, point_ends[place[0]], keys, begin, end) > 0:
             break
         place[0] += 1
-    return oldest[place[0] - 1] if place[0] else np.int64(NEVER)
+    return oldest[place[0] - 1] if place[0] else np.int64(ABOVE_ALL_SEQUENCES)
 
 
 @compiled
@@ -217,10 +215,10 @@ def changed_keys(
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
-    compaction into the last level sets the sequence number to 0, so a later 0 counts as the same. Then no shared entry
-    of the key may be older than the write, because that entry would hide the row with 0: `oldest` has the least
-    sequence number above 0 of the shared entries from each of the `points` on. RocksDB combines a merge operand with
-    the entries below it, so the operand must be the key's only entry in the runs.
+    compaction into the last level sets the sequence number to 0, so a later 0 counts as the same. In that case no
+    shared entry of the key may be older than the write, because that entry would hide the row with 0: `oldest` has the
+    least sequence number above 0 of the shared entries from each of the `points` on. RocksDB combines a merge operand
+    with the entries below it, so the operand must be the key's only entry in the runs.
     """
     heads = runs.copy()
     newest = np.empty(2, np.int64)
@@ -257,17 +255,17 @@ def changed_keys(
         if earlier >= 0 and later >= 0:
             kind, other = trailers[earlier] & 0xFF, trailers[later] & 0xFF
             if kind == other and _same_value(data, values, value_ends, earlier, later):
-                is_equal = trailers[earlier] == trailers[later]
+                is_same_trailer = trailers[earlier] == trailers[later]
                 if kind == VALUE:
-                    is_same = is_equal or (
+                    is_same = is_same_trailer or (
                         trailers[later] >> 8 == 0
                         and trailers[earlier] >> 8
                         < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, place)
                     )
                 elif kind == MERGE:
-                    is_same = is_equal and number[0] == 1 and number[1] == 1
+                    is_same = is_same_trailer and number[0] == 1 and number[1] == 1
                 else:
-                    is_same = is_equal and kind == DELETION
+                    is_same = is_same_trailer and kind == DELETION
         if not is_same:
             changed[count] = least
             count += 1

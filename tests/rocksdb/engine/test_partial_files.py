@@ -16,7 +16,7 @@ from rescale.rocksdb.engine.changes.keys import keys_of
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
 from rescale.rocksdb.engine.guarded_database import guarded_database
 from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
-from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
+from rescale.rocksdb.engine.partial_files import PartialFiles
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst import index_places
 from rescale.rocksdb.stored_files import StoredFile
@@ -40,7 +40,7 @@ def key_of(number: int) -> bytes:
 
 
 def database(folder: Path, form: str) -> tuple[list[StoredFile], Model]:
-    """Files in several levels, with deletes, a deleted range, and a list whose elements fill blocks of their own."""
+    """Files in several levels, with deletes, a range tombstone, and a list whose elements fill blocks of their own."""
     rng = Random(form)
     options = f"{MERGE};compression=kSnappyCompression;block_based_table_factory={{{form};block_size=200}}"
     with written(folder / "db", STATES, options) as writer:
@@ -76,8 +76,8 @@ def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
 @pytest.fixture(autouse=True)
 def small_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are fetched in parts too, and parts close to each other are not joined."""
-    monkeypatch.setattr(directory_module, "WORTH_PARTS", 0)
-    monkeypatch.setattr("rescale.rocksdb.engine.parts_of_files._CLOSE", 0)
+    monkeypatch.setattr(directory_module, "SMALLEST_IN_PARTS", 0)
+    monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP", 0)
 
 
 def live_files(there: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
@@ -85,7 +85,7 @@ def live_files(there: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
     return next(family.files for family in families if family.name == state)
 
 
-def looked_up(there: DatabaseDirectory, parts: PartsOfFiles, state: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+def looked_up(there: DatabaseDirectory, parts: PartialFiles, state: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     rows = {}
     parts.fetch(live_files(there, state), keys_of(keys))
     with guarded_database(there, STATES) as opened:
@@ -108,7 +108,7 @@ def test_lookups_in_partly_fetched_files_find_the_same_rows(
 ) -> None:
     """Keys that exist and keys that do not, several at a time and repeatedly, by both readers of indexes."""
     if not is_fast:
-        monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+        monkeypatch.setattr(index_places, "_decode_restarts", lambda *_: None)
     files, model = database(tmp_path, form)
     rng = Random(1)
     tables = [file.name for file in files if file.name.endswith(".sst")]

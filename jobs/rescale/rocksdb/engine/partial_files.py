@@ -1,7 +1,7 @@
 """SST files of which only parts are fetched: the end, and the blocks that may have wanted keys.
 
-A file has its full size on disk, with holes where nothing was fetched. If RocksDB reads a hole, the checksum of the
-block is wrong, so it reports an error and never returns a wrong row.
+A file has its full size on disk, with holes where nothing was fetched. If RocksDB reads a hole, it finds a wrong
+checksum and reports an error, and never returns a wrong row.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rescale.storage.files import owned
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
-WORTH_PARTS = 1024 * 1024
-"""Smallest size in bytes of a file that is fetched in parts: fetching a smaller one whole is as fast."""
+SMALLEST_IN_PARTS = 1024 * 1024
+"""Smallest size in bytes of a file that is fetched in parts: fetching a smaller file whole takes no more requests."""
 
 _AT_ONCE = 16
-_CLOSE = 128 * 1024
+_LARGEST_GAP = 128 * 1024
 """Largest gap in bytes between two parts that are fetched together: another request would take as long."""
 
 _MOST_INDEXES = 64
@@ -49,12 +49,12 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The data blocks of a file; `is_there` marks those that were fetched."""
+    """The data blocks of a file; `is_fetched` marks those that were fetched."""
 
     separators: Keys
     offsets: Longs
     sizes: Longs
-    is_there: Flags
+    is_fetched: Flags
 
     @property
     def ends(self) -> Longs:
@@ -62,7 +62,7 @@ class _Blocks:
         return self.offsets + self.sizes + TRAILER_SIZE
 
 
-class PartsOfFiles:
+class PartialFiles:
     """The files below `path` that are fetched in parts."""
 
     def __init__(self, path: Path, files: Iterable[StoredFile]) -> None:
@@ -72,7 +72,7 @@ class PartsOfFiles:
 
     def begin(self) -> None:
         """Create the files; fetch the first data block of each, and everything from the last data block on."""
-        self._at_once(self._begin, list(self._files.values()))
+        self._in_parallel(self._begin, list(self._files.values()))
 
     def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
         """Fetch the blocks that RocksDB reads when it looks up sorted keys in these files (`BlockBasedTable::Get`)."""
@@ -83,14 +83,14 @@ class PartsOfFiles:
         for file in live:
             if file.name in self._files and file.smallest <= last and first <= file.largest:
                 ranges += self._missing(file.name, keys)
-        self._at_once(self._fetch, ranges)
+        self._in_parallel(self._fetch, ranges)
 
     def fetch_all(self, names: Iterable[str]) -> None:
         """Fetch these files as a whole."""
         files = [self._files.pop(name) for name in names if name in self._files]
         for file in files:
             self._blocks.pop(file.name, None)
-        self._at_once(self._fetch, [_Range(file, 0, file.length) for file in files])
+        self._in_parallel(self._fetch, [_Range(file, 0, file.length) for file in files])
 
     def _missing(self, name: str, keys: Keys) -> list[_Range]:
         """Return the ranges of a file that keys need and that are not fetched yet, and mark them as fetched."""
@@ -99,12 +99,12 @@ class PartsOfFiles:
         blocks = self._blocks_of(name)
         wanted = np.zeros(len(blocks.sizes), np.bool_)
         mark_blocks(blocks.separators.data, blocks.separators.ends, keys.data, keys.ends, wanted)
-        missing = np.flatnonzero(wanted & ~blocks.is_there)
-        blocks.is_there[missing] = True
+        missing = np.flatnonzero(wanted & ~blocks.is_fetched)
+        blocks.is_fetched[missing] = True
         if not len(missing):
             return []
         starts, ends = blocks.offsets[missing], blocks.ends[missing]
-        is_first = np.append(True, starts[1:] - ends[:-1] > _CLOSE)
+        is_first = np.append(True, starts[1:] - ends[:-1] > _LARGEST_GAP)
         is_last = np.append(is_first[1:], True)
         places = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)
         return [_Range(self._files[name], start, end) for start, end in places]
@@ -115,9 +115,9 @@ class PartsOfFiles:
             with (self._path / name).open("rb") as opened:
                 table = SstTable(partial(read_at, opened.fileno()), self._files[name].length, self._files[name].uri)
                 offsets, sizes = table.data_blocks()
-                is_there = np.zeros(len(sizes), np.bool_)
-                is_there[:1] = is_there[-1:] = True  # a file with only range tombstones has no block
-                self._blocks[name] = _Blocks(Keys(*table.separators()), offsets, sizes, is_there)
+                is_fetched = np.zeros(len(sizes), np.bool_)
+                is_fetched[:1] = is_fetched[-1:] = True  # a file with only range tombstones has no block
+                self._blocks[name] = _Blocks(Keys(*table.separators()), offsets, sizes, is_fetched)
             if len(self._blocks) > _MOST_INDEXES:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(name)
@@ -146,7 +146,7 @@ class PartsOfFiles:
             for chunk in read_in_chunks(file.uri, file.start + start, end - start, file.pin):
                 out.write(chunk)
 
-    def _at_once(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+    def _in_parallel(self, work: Callable[[T], None], items: Iterable[T]) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for _ in pool.map(work, items):
                 pass

@@ -1,0 +1,66 @@
+"""A compaction between two checkpoints drops an expired element of a list, and keeps the row's sequence number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from execution.sources.test_change_records import Checkpoints, changes_by_state
+from rescale.execution.sources.change_records import ChangeReader
+from rescale.rocksdb.engine.changes import changed_keys
+from support.assembled import STATES
+from support.changing_job import OPTIONS
+from support.layers import Change
+from support.rocksdb_writer import Writer
+
+KEY, OTHER = b"\5list", b"\6list"
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> ChangeReader:
+    """Return a reader of what has changed between a checkpoint and a later one, before which an element has expired."""
+    paths: Sequence[Path] = [tmp_path / "earlier", tmp_path / "later"]
+    expired: list[bytes] = []
+    (tmp_path / "job").mkdir()
+    writer = Writer(
+        tmp_path / "job", STATES, OPTIONS, left=lambda row: b",".join(e for e in row.split(b",") if e not in expired)
+    )
+    try:
+        for key, elements in ((KEY, [b"old", b"young"]), (OTHER, [b"young"])):
+            for element in elements:
+                writer.add(STATES[0], key, element)
+        writer.flush()
+        writer.compact(STATES[0])
+        writer.checkpoint(paths[0])
+        expired.append(b"old")
+        writer.put(STATES[0], b"\7new", b"young")
+        writer.flush()
+        writer.compact(STATES[0])
+        writer.checkpoint(paths[1])
+    finally:
+        writer.close()
+    checkpoints = Checkpoints(paths)
+    return ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
+
+
+def test_list_without_its_expired_element_is_a_change(reader: ChangeReader) -> None:
+    assert changes_by_state(reader, STATES)[STATES[0]] == [
+        Change(KEY, b"old,young", b"young"),
+        Change(b"\7new", None, b"young"),
+    ]
+
+
+def test_comparison_by_sequence_numbers_alone_would_miss_it(
+    reader: ChangeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = changed_keys._decoded
+
+    def without_values(*arguments: Any) -> Any:
+        entries = decoded(*arguments)
+        return entries._replace(value_ends=entries.values)
+
+    monkeypatch.setattr(changed_keys, "_decoded", without_values)
+    assert changes_by_state(reader, STATES)[STATES[0]] == [Change(b"\7new", None, b"young")]
