@@ -139,7 +139,7 @@ SEEDS = {
     "versions: what a marker hides is there": 445,
     "versions: a marker is in the way of a put": 445,
     "versions: a listing has what is hidden": 48,
-    "versions: a read takes the oldest of a document": 284,
+    "versions: a read takes the oldest of a document": 807,
     "sums: whoever asks for all records gets them": 10,
     "sums: elements are believed, too": 611,
     "sums: what the store does not say is believed": 313,
