@@ -31,6 +31,7 @@ from rescale.runstate.base_result import open_base
 from rescale.snapshot.databases import own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support.pipeline import execute_without_spark, move, plan_rescale
 
@@ -46,16 +47,17 @@ KINDS = (
 
 
 class Chain(NamedTuple):
-    """A result of the checkpoint before elements have expired, and the last checkpoint after that."""
+    """A result of the checkpoint before elements have expired, the last checkpoint after that, and one in between."""
 
     base: str
+    between: str
     later: str
     places: tuple[str, ...]
 
     def plan(self, target: Path) -> Plan:
         request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.places)
-        full = prepare(request)
-        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.places))
+        full, between = prepare(request), open_snapshot(self.between, allow_prefixes=self.places)
+        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.places), [between])
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,8 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
     paths = flink.snapshots(JOB, source, *KINDS, restored=narrow)
     plan = plan_rescale(str(paths[2]), str(home / "base"), ["4"], [str(home)], max_parallelism=["1000"])
     execute_without_spark(plan)
-    return Chain(str(home / "base"), str(paths[-1]), (str(home),))
+    between, later = map(str, paths[-2:])
+    return Chain(str(home / "base"), between, later, (str(home),))
 
 
 def test_round_without_a_planted_fault_has_every_record(chain: Chain, tmp_path: Path) -> None:
@@ -119,9 +122,11 @@ PLANTED = (
 def test_planted_fault_in_the_choice_of_keys_is_found_by_comparing_every_record(
     chain: Chain, tmp_path: Path, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
+    """The proof by changes has the fault, too, and finds nothing."""
     with pytest.MonkeyPatch.context() as planted:
         plant(planted)
         plan = chain.plan(tmp_path / "target")
         move(plan, InProcessTasks(2, None))
+        assert validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES).proof is Proof.CHANGES
     with pytest.raises(IntegrityError):
         validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS)
