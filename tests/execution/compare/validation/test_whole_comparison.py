@@ -267,7 +267,7 @@ def test_files_with_stored_checksums_are_not_read_in_a_proof_by_files(
     """Without a proof by files, the store is not asked for checksums."""
 
     def sums(_: LocalStore, uri: str, __: Pin) -> list[Checksum]:
-        return [Checksum(NVME.name, NVME.of(Path(uri).read_bytes()))]
+        return [Checksum(NVME.name, NVME.compute(Path(uri).read_bytes()))]
 
     whole = pair.compare()
     monkeypatch.setattr(LocalStore, "checksums", sums)
