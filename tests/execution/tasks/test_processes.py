@@ -111,7 +111,7 @@ def test_workers_of_an_interrupted_stage_stop_before_the_next_stage(tasks: Proce
     alive = tmp_path / "alive"
 
     class Interrupting(Progress):
-        def at(self, done: int) -> None:  # noqa: ARG002
+        def update(self, done: int) -> None:  # noqa: ARG002
             if alive.exists():
                 raise KeyboardInterrupt
 
@@ -145,7 +145,7 @@ def test_progress_is_reported_while_a_task_runs(tasks: ProcessTasks) -> None:
     seen: list[int] = []
 
     class Seen(Progress):
-        def at(self, done: int) -> None:
+        def update(self, done: int) -> None:
             seen.append(done)
 
     def work(_: int) -> None:
