@@ -395,7 +395,5 @@ def pause_after(made: Round, most: int | None) -> float:
 
 
 def _wait(made: Round, pause: float) -> str:
-    checkpoint = f"a checkpoint after {made.checkpoint}"
-    return (
-        checkpoint if pause < 1 else f"{pause:.0f} seconds to pass because of the limit on the rate, then {checkpoint}"
-    )
+    limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
+    return f"{limited}a checkpoint after {made.checkpoint}"
