@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, LocalFile
+from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, LocalFile, Stream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
@@ -104,22 +104,31 @@ def _databases(
         files = write_database(
             random, {state: own_rows[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
         )
-        handle = IncrementalHandle(
-            HandleTag.INCREMENTAL_V2,
-            checkpoint_id=7,
-            backend_id=f"00000000-0000-0000-0000-{subtask:012}",
-            first_key_group=own[0],
-            key_groups=len(own),
-            checkpointed_size=0,
-            meta=stored(random, objects, f"meta-{subtask}", header_of(known)),
-            shared=(),
-            private=tuple(
-                LocalFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
-            ),
-            handle_id=f"handle-{subtask}",
+        meta = stored(random, objects, f"meta-{subtask}", header_of(known))
+        private = (
+            LocalFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
         )
+        handle = incremental_handle(subtask, own, meta, (), private)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
+
+
+def incremental_handle(
+    subtask: int, own: Sequence[int], meta: Stream, shared: Iterable[LocalFile], private: Iterable[LocalFile]
+) -> IncrementalHandle:
+    """Return the handle of a database with the key groups `own`; all handles of a subtask have one backend id."""
+    return IncrementalHandle(
+        HandleTag.INCREMENTAL_V2,
+        checkpoint_id=7,
+        backend_id=f"00000000-0000-0000-0000-{subtask:012}",
+        first_key_group=own[0],
+        key_groups=len(own),
+        checkpointed_size=0,
+        meta=meta,
+        shared=tuple(shared),
+        private=tuple(private),
+        handle_id=f"handle-{subtask}",
+    )
 
 
 def _heap(

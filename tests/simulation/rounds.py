@@ -17,7 +17,6 @@ from random import Random
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     FileStream,
-    HandleTag,
     IncrementalHandle,
     LocalFile,
     RelativeFileStream,
@@ -32,7 +31,7 @@ from simulation.clock import Clock
 from simulation.flinks_rules import key_groups_of_subtask
 from simulation.installed import Sizes, at_work
 from simulation.native_databases import SMALL_LEVELS, Rows, read_settled, scratch
-from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of
+from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of, incremental_handle
 from simulation.rows import Kind
 from simulation.run import BASE, EARLIER, SOURCE, Steps, Wish
 from simulation.script import Script
@@ -144,18 +143,8 @@ def _stored(objects: dict[str, bytes], subtask: int, files: Mapping[str, bytes])
 
 def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str, Stream]) -> IncrementalHandle:
     files = [LocalFile(name, stream) for name, stream in sorted(streams.items())]
-    return IncrementalHandle(
-        HandleTag.INCREMENTAL_V2,
-        checkpoint_id=7,
-        backend_id=f"00000000-0000-0000-0000-{subtask:012}",
-        first_key_group=own[0],
-        key_groups=len(own),
-        checkpointed_size=0,
-        meta=meta,
-        shared=tuple(file for file in files if file.name.endswith(".sst")),
-        private=tuple(file for file in files if not file.name.endswith(".sst")),
-        handle_id=f"handle-{subtask}",
-    )
+    shared = [file for file in files if file.name.endswith(".sst")]
+    return incremental_handle(subtask, own, meta, shared, [file for file in files if file not in shared])
 
 
 def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
