@@ -109,7 +109,7 @@ def error_of_ended_child(
     path = uris[CURRENT]
     if ended.killed:
         return StoreError(
-            "another process, or a time limit, ended the process in which RocksDB reads a database",
+            "the process in which RocksDB reads a database was ended from outside",
             path=path,
             found=str(ended),
             advice=Advice("look whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),
