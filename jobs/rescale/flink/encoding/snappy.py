@@ -16,7 +16,7 @@ from rescale.text.errors import SnapshotError
 
 IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
-_MIN_COMPRESSION_RATIO = 0.85
+_LARGEST_PACKED_SHARE = 0.85
 """A block is stored plain if its compressed size exceeds this fraction of its size (`minCompressionRatio`)."""
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
@@ -124,7 +124,7 @@ def _chunk(content: bytes) -> bytes:
     import cramjam
 
     packed = bytes(cramjam.snappy.compress_raw(content))
-    if len(packed) > _MIN_COMPRESSION_RATIO * len(content):
+    if len(packed) > _LARGEST_PACKED_SHARE * len(content):
         return _framed(_PLAIN, content, content)
     return _framed(_COMPRESSED, packed, content)
 

@@ -31,7 +31,7 @@ ChildTask = Generator[Any, Any, None]
 _MEMORY_BYTES = 6 * LARGEST_RECORD
 """Bytes by which a child's memory may grow after the fork: RocksDB holds several copies of the largest row."""
 
-_BASE_SECONDS, _SLOWEST_DISK = 600, 1_000_000
+_BASE_SECONDS, _SLOWEST_BYTES_PER_SECOND = 600, 1_000_000
 """Time limit of an answer: these seconds, plus the time to read the files from the slowest disk (bytes per second)."""
 
 _EXTERNAL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
@@ -57,7 +57,7 @@ class Conversation:
 
     def __init__(self, child: Child, size: int) -> None:
         self._child = child
-        self._seconds = _BASE_SECONDS + size // _SLOWEST_DISK
+        self._seconds = _BASE_SECONDS + size // _SLOWEST_BYTES_PER_SECOND
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
