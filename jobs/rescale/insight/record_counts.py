@@ -23,13 +23,13 @@ USUAL_RECORD = 200
 """Assumed bytes of a record where they are unknown: in heap state, changelogs, and files that cannot be read."""
 
 _MOST_TABLES = 32
-"""Number of SST files whose properties are read; at least one for each state is read."""
+"""Largest number of SST files whose properties are read, unless there are more states: one of each is read."""
 
 _MOST_BYTES = 8 * 1024 * 1024
-"""Bytes read of a canonical key group."""
+"""Largest number of bytes that are read of a canonical key group."""
 
 _MOST_RECORDS = 50_000
-"""Records of a key group that are walked through."""
+"""Largest number of records of a key group that are walked through."""
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:

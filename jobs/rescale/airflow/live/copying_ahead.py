@@ -23,7 +23,7 @@ _FEW_NEW_BYTES = 100_000_000
 """Number of new bytes in a checkpoint above which the job makes another one, whose files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
-"""Checkpoints that the job is asked to make."""
+"""Largest number of checkpoints that the job is asked to make."""
 
 _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 

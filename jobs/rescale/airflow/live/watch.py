@@ -194,7 +194,7 @@ class Watch:
         return approval_reason(plan, self.params) is not None
 
     def report(self, made: Round, waits_for: str | None) -> None:
-        """Show a round, and the reason why the cut-over still waits after it."""
+        """Show a round, and what the cut-over waits for after it; None if the cut-over begins."""
         self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
 
     @cached_property
