@@ -212,7 +212,7 @@ def as_uri(place: str) -> str:
 
 def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
     bulk.begin()
-    wait_until(lambda: bulk.changed() > 1.1 * keys, "the state to be there", TIMEOUT_SECONDS)
+    wait_until(lambda: bulk.changed() > 1.02 * keys, "the state to be there", TIMEOUT_SECONDS)
     restart(bulk)  # at the same max parallelism, Flink itself changes the parallelism
     restarts = [restart(bulk) for _ in range(times)]
     plain = median(restarts)
