@@ -33,7 +33,7 @@ from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof, refuse_impossible_proof
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.request.key_hashes import choose_key_hashes
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import parse_key_hashes
@@ -91,7 +91,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
 
     Raises `RequestError` if a proof by files is requested and no state can be proven by files.
     """
-    how_proven(plan, proof)
+    proof_sentence(plan, proof)
     remove_unused_files(plan)
 
     def opened() -> SnapshotPair:
