@@ -160,10 +160,10 @@ def test_task_that_always_fails_ends_the_run_in_a_resumable_error(
 def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer of the last range expects one byte more than it gets."""
 
-    def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
-        *others, last = pickle.loads(works[max(works)])
+    def make(plan: Plan, writer: Any, work_items: dict[int, bytes], *more: Any) -> Any:
+        *others, last = pickle.loads(work_items[max(work_items)])
         wrong = pickle.dumps([*others, last._replace(size=last.size + 1)])
-        return ReduceTask(plan, writer, {**works, max(works): wrong}, *more)
+        return ReduceTask(plan, writer, {**work_items, max(work_items): wrong}, *more)
 
     monkeypatch.setattr(rekeying_run, "ReduceTask", make)
     claim(plan)

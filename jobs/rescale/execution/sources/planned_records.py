@@ -28,7 +28,7 @@ from rescale.text.errors import IntegrityError
 class RekeyedOperator:
     """An operator, and its records that get new key groups in one `rekeying`.
 
-    `header` is the result's header, None if it is not understood.
+    `header` is the result's header, None if it has an unknown serializer.
     """
 
     plan: Plan

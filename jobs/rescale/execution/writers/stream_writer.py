@@ -35,7 +35,7 @@ class StreamWriter(Protocol):
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether any range of the stream's bytes may be written on its own."""
+        """Whether any part of the stream may be written on its own."""
 
     def write(self, sink: Sink) -> tuple[int, ...]:
         """Write the whole stream; return the lengths of its key groups as written, -1 for absent ones."""

@@ -18,7 +18,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 MOST_SHOWN = 10
-"""Differences that are listed for each state."""
+"""Largest number of differences that are listed for a state."""
 
 
 class Side(IntEnum):

@@ -1,7 +1,7 @@
 """Conversion of RocksDB directories to canonical streams, for operators whose key groups stay the same.
 
 A RocksDB directory is sorted by key group, so each new stream is read from its directories in order, without a shuffle.
-A directory that overlaps several new subtasks is fetched by the task of each of them, as Flink would do.
+If a directory overlaps several new subtasks, the task of each of them fetches it, as Flink would do.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Size:
 
 @dataclass
 class _Conversion:
-    """A new stream, made of all rows in its key groups."""
+    """Conversion of all rows in the key groups of a new stream."""
 
     plan: Plan
     operator: OperatorPlan
