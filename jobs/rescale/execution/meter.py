@@ -141,7 +141,6 @@ class Meter:
 
 
 METER = Meter()
-"""Meter of this process."""
 
 
 def _peak_of_memory() -> int:

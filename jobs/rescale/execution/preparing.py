@@ -1,4 +1,4 @@
-"""The step that copies files of a running job's checkpoint ahead (`runstate.preparation`)."""
+"""The step that copies files of a checkpoint while the job still runs (`runstate.preparation`)."""
 
 from __future__ import annotations
 

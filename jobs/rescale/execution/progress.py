@@ -100,7 +100,6 @@ class Progress:
         return (done - before) / (now - first)
 
     def finish(self, done: int) -> None:
-        """Report the end of the step."""
         seconds = time.monotonic() - self._started
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
@@ -108,7 +107,6 @@ class Progress:
         self.say(f"{human_bytes(done)} {self.counted.done} in {seconds:.1f} s")
 
     def say(self, message: str) -> None:
-        """Print a message about the step."""
         self._print(f"{self.step}: {message}")
 
     @staticmethod

@@ -3,8 +3,7 @@
 A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
 round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
 the levels of the databases, the next round continues the base itself, with all changes since, and replaces all rounds.
-A checkpoint that cannot continue any round becomes a new base. The files beside the target record the progress
-(`runstate.states`).
+A checkpoint that continues no round becomes a new base. Files beside the target record progress (`runstate.states`).
 
 A round is proven by its changes, which does not prove that the right keys were compared. So, while the job runs, every
 record of the first round after a base is compared, too. Later rounds continue it, so a wrong row would stay in them.

@@ -68,9 +68,8 @@ class Shortage(NamedTuple):
 class ClusterEstimate:
     """Estimate for a state of `bytes`.
 
-    `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` are the price of the
-    requests alone. `limit` names the scarcest resource of the longest stage, or `STARTS_LIMIT` if starting executors
-    takes longer than all stages.
+    `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` pay for the requests
+    alone. `limit` is that of the longest stage, or `STARTS_LIMIT` if starting executors takes longer than all stages.
     """
 
     bytes: int

@@ -104,7 +104,6 @@ class FileChanges(msgspec.Struct, frozen=True):
         return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
 
     def total(self, field: SummedField) -> int:
-        """Return the sum of a field over all operators."""
         return _total(self.operators, field)
 
 

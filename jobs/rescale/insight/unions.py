@@ -19,8 +19,8 @@ MOST_BYTES_READ = 16 * 1024 * 1024
 class UnionList:
     """A union list state of `bytes` in the snapshot, of which all subtasks together restore `bytes_at_restore`.
 
-    `repeated` is true if the first two subtasks wrote the same elements, at least as many as there are subtasks, and
-    all others wrote as many elements of the same lengths.
+    `repeated` tells whether all subtasks seem to have written the same elements: the first two did, and all others
+    wrote elements of the same lengths. There must be at least as many elements as subtasks.
     """
 
     operator_id: str

@@ -47,7 +47,6 @@ class Workload:
 
     @property
     def bytes(self) -> int:
-        """All bytes of the state."""
         return self.copied + self.elements + sum(records.bytes for records in self.rekeyed)
 
 

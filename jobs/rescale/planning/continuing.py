@@ -60,8 +60,8 @@ def refuse_format(request: Request) -> None:
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
     """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are checkpoints of the job from before `later`. Those taken since the base's source show which files only
-    compactions have rewritten: these files are not read. Operators that cannot be continued are moved whole, with a
+    `between` are earlier checkpoints of the job. Those taken since the base's source show which files only compactions
+    have rewritten: these files are not read. Operators that cannot be continued are moved whole, with a
     warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to
     another job, shape or request.
     """
@@ -321,12 +321,12 @@ class _OperatorContinuation:
             for database in operator.databases
             if before is not None and database.key_groups == before.key_groups
         ]
-        files_between = {
+        between = {
             name: _FileBetween(*snapshot.files[extent.file], extent)
             for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
         }
-        sizes = {name: file.extent.length for name, file in files_between.items()}
-        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), files_between
+        sizes = {name: file.extent.length for name, file in between.items()}
+        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), between
 
     def _changed(
         self,
@@ -334,13 +334,13 @@ class _OperatorContinuation:
         before: Database | None,
         after: Database | None,
         tables: OwnTables,
-        files_between: Mapping[str, _FileBetween],
+        between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
         """Return the source of the changes of a directory; None if both checkpoints have the same files and states."""
         if not any(tables) and _states(before) == _states(after):
             return None
         transient = tuple(
-            PassedFile(state, name, self._extent(files_between[name])) for state, name in sorted(tables.transient)
+            PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
         )
         old, new = (
             ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None

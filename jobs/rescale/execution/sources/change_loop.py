@@ -1,4 +1,4 @@
-"""Loops that compare the rows of two databases; compiled, so their module is loaded late.
+"""Loops that compare the rows of two databases; compiled, so their module is loaded only when needed.
 
 Rows are records in the order of key group and key; each key occurs once.
 """
@@ -53,7 +53,7 @@ def mark_differences(
     removed: Flags,
     added: Flags,
 ) -> tuple[int, int]:
-    """Mark the old rows that were removed (`removed`) and the new rows that were added (`added`).
+    """Mark the old rows that were `removed` and the new rows that were `added`.
 
     Stops when all rows of one side are compared, unless this side has no more rows (`is_end`, `is_new_end`). Returns
     the numbers of old and of new rows that were compared.

@@ -51,7 +51,7 @@ _KEYS_AT_ONCE = 1 << 14
 
 
 class Changes(NamedTuple):
-    """Changes of one state since the earlier checkpoint: the rows that were removed (`removed`) and added (`added`).
+    """Changes of one state since the earlier checkpoint: the rows that were removed and added.
 
     Both sets of rows are sorted by key; a key whose value has changed is in both. The reader's next `Changes` overwrite
     these rows.

@@ -51,7 +51,7 @@ class RekeyedOperator:
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
     def young_records(self) -> YoungRecords | None:
-        """Return the filter that leaves out old rows, by new state ids; None if no state loses any."""
+        """Return the filter that leaves out old rows, by new state ids; None if all rows stay."""
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None

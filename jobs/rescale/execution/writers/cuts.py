@@ -42,7 +42,7 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
 
 
 def is_copied_whole(plan: Plan, span: Span) -> bool:
-    """Whether the span is a whole file in the target's store that one request can copy."""
+    """Return whether the span is a whole file in the target's store that one request can copy."""
     whole = (span.start, span.length) == (0, span.pin.size)
     return whole and span.length <= copied_size(plan, span.length) and _in_one_store(plan, span.uri)
 
@@ -93,7 +93,7 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
-    """Cut short pieces, and the beginning of the long piece after them, into parts."""
+    """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
     last = number_of_parts(end - begin, most) - 1
     for i in range(last):
         yield Cut(begin + i * most, most)
@@ -102,7 +102,7 @@ def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
 
 
 def _of_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
-    """Cut a long piece into parts of about the same size."""
+    """Yield the parts of a long piece, which have about the same size."""
     number = -(-(end - begin) // most)
     bounds = [begin + (end - begin) * i // number for i in range(number + 1)]
     for start, limit in pairwise(bounds):

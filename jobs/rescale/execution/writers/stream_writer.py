@@ -140,7 +140,6 @@ class CheckedWriter:
 
 
 def stream_writer(plan: Plan, operator: OperatorPlan, stream: PlannedStream) -> StreamWriter:
-    """Return the writer of a planned stream."""
     match stream:
         case CopiedKeyGroups() | CopiedElements() | CopiedFile():
             return CopyingWriter(plan, stream)

@@ -57,14 +57,14 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
 
 def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
     """Return advice on an unknown partition; `unread` are the sources whose offsets Rescale does not read."""
-    look = Advice(command("inspect"), " lists the offsets of Kafka sources")
+    inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
     if not unread:
-        return look
+        return inspect
     labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
     return Advice(
         f"the offsets of {labels} are not read, so they cannot be changed here, and partitions that only such a source "
         "reads are not known; ",
-        look,
+        inspect,
         ", and says which are not read",
     )
 
@@ -130,9 +130,7 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str
                     advice="leave one of the rows out",
                 )
             requested[partition] = row
-    partitions = [
-        _changed_partition(source, partition, requested.get(partition), topics) for partition in sorted(stored)
-    ]
+    partitions = [_change_of(source, partition, requested.get(partition), topics) for partition in sorted(stored)]
     dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
     _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
     changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
@@ -155,7 +153,7 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left:
         names[new] = topic
 
 
-def _changed_partition(
+def _change_of(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""

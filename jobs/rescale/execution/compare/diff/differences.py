@@ -95,7 +95,6 @@ class SnapshotDiff:
         return all(operator.equal for operator in self.operators)
 
     def document(self) -> DiffDocument:
-        """Return the comparison as a document."""
         verdict: Literal["equal", "different"] = "equal" if self.equal else "different"
         return DiffDocument(verdict, self.equal, self.a, self.b, tuple(map(_operator, self.operators)), self.surgery)
 

@@ -47,9 +47,9 @@ def compare_files_of_base(
 
 def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
     """Yield a check of every SST file of the base against the file of that name in the result."""
-    results = {d.key_groups: d for d in after.databases}
+    new_databases = {database.key_groups: database for database in after.databases}
     for database in before.databases:
-        extents = {file.name: file.extent for file in results[database.key_groups].files}
+        extents = {file.name: file.extent for file in new_databases[database.key_groups].files}
         for table in database.tables:
             pair = FilePair(database.subtask, table.file.name, table.extent, extents[table.file.name])
             yield FileCheck(number, after.label, pair)

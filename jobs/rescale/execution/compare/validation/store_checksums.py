@@ -72,7 +72,7 @@ def matching_checksums(
 ) -> dict[FileCheck, Checksum]:
     """Return the checksum of each file whose checksums are equal on both sides, without reading the files.
 
-    Most checksums are part of known ETags; the store is asked only for the others.
+    Most ETags contain a checksum; the store is asked only for the others.
     """
     summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))

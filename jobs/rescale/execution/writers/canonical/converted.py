@@ -50,19 +50,19 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
     if not units:
         return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
-    return tasks.run(partial(_converted, plan, existing), units, progress)
+    return tasks.run(partial(_convert, plan, existing), units, progress)
 
 
-def _converted(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
+def _convert(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     try:
-        return written_handle(plan, operator, _written(plan, operator, stream, existing))
+        return written_handle(plan, operator, _write(plan, operator, stream, existing))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
 
 
-def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
+def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)

@@ -14,8 +14,7 @@ from rescale.storage.store import open_store
 class WrittenParts(NamedTuple):
     """Result of a range: packed receipts of its parts from number `part` on, or the size of a whole stream.
 
-    `data` is the content if it is inline. `key_groups` has the lengths of compressed key groups, which are only known
-    after writing.
+    `data` is the content of an inline range, `key_groups` has the lengths of compressed key groups as written.
     """
 
     operator: int
