@@ -76,7 +76,7 @@ def failing(tries: Path, times: int) -> Callable[[], None]:
 
 
 def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`MapTask` that fails when some of its rows are on their way."""
+    """Return a factory of `MapTask`s that call `fail` after they have sent some rows."""
 
     def make(*arguments: Any) -> Any:
         map_task = MapTask(*arguments)
@@ -93,7 +93,7 @@ def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
 
 
 def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`ReduceTask` that fails when all is written, and its answer is still to come."""
+    """Return a factory of `ReduceTask`s that call `fail` after they have written everything, before they return."""
 
     def make(*arguments: Any) -> Any:
         reduce_task = ReduceTask(*arguments)
@@ -133,7 +133,7 @@ def test_failed_task_is_repeated(
 
 
 def spilled_by_tasks() -> list[Path]:
-    """Files with rows that lie in the scratch directory of workers."""
+    """Return the files of rows in the scratch directories of workers."""
 
     def look(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
