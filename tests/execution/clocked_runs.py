@@ -65,7 +65,7 @@ def be_refused(case: Case, clock: Clock) -> None:
 
 
 def _done(case: Case, target: str, faults: Faults) -> int:
-    """Calls of a run that publishes."""
+    """Check that a run publishes a right result; return the number of its calls to stores."""
     assert case.run(target, faults) == 0, warm.output(faults)
     assert not _NEGATIVE.search(warm.output(faults))
     assert_right(target, case.source)

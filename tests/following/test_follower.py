@@ -303,7 +303,7 @@ def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: st
 
 @pytest.mark.parametrize("discarded_at", ["before", "while", "after"])
 def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str, discarded_at: str) -> None:
-    """Whatever the follower was about to write."""
+    """This holds whatever the follower was about to write."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

@@ -103,7 +103,7 @@ def history(tmp_path: Path, seed: int) -> Iterator[History]:
 
 
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(30)))
-def test_result_of_a_follower_equals_the_last_checkpoint_whatever_befell_it(history: History) -> None:
+def test_result_of_a_follower_equals_the_last_checkpoint_after_any_fault(history: History) -> None:
     history.play()
     newest, said = history.job.checkpoints.newest, "\n".join(history.said)
     assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", said

@@ -38,7 +38,7 @@ from rescale.airflow.summaries import as_output, certificate_summary, plan_summa
 from rescale.airflow.task_log import log_text
 from rescale.insight.cluster import cluster_of_environment
 from rescale.plan.plan import Plan
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import prepare
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.report.documents import ReportDocument
@@ -136,7 +136,7 @@ def make_plan(
         skip_task(f"nothing to do: {_no_change(plan)}")
     _refuse_run(plan, params, ti)
     published = is_published(plan)
-    sentence = None if published else how_proven(plan, proof_of(params))
+    sentence = None if published else proof_sentence(plan, proof_of(params))
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))

@@ -86,7 +86,7 @@ def _refuse_no_offsets(text: str, path: str) -> None:
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_from_options(values_of(arguments, command))
-    surgery.kafka.with_renames(surgery.renames)
+    surgery.kafka.merged_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
 
 

@@ -191,7 +191,7 @@ def request_sentence(request: Request) -> str:
 
 def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
-    from rescale.planning.request.ages import age_words
+    from rescale.planning.request.ages import age_text
 
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
@@ -203,7 +203,7 @@ def describe_request(request: Request) -> str:
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
-    parts += [f"rows of {state} older than {age_words(age)} dropped" for state, age in surgery.ages.items()]
+    parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     wanted = "unchanged" if request.format is Format.KEEP else request.format.value

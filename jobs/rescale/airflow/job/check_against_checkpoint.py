@@ -205,7 +205,7 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
         for drop in surgery.state_drops
         if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
     )
-    renames = surgery.kafka.with_renames(surgery.renames)
+    renames = surgery.kafka.merged_renames(surgery.renames)
     ages = {
         state: age
         for state, age in surgery.ages.items()

@@ -71,7 +71,7 @@ def check_shape(job: Job, request: Request) -> None:
 
 
 def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
-    """Raise `RequestError` if `how_proven` would refuse a proof by files, whatever the source holds.
+    """Raise `RequestError` if `proof_sentence` would refuse a proof by files, whatever the source holds.
 
     Such a proof needs state that is copied unchanged: files of RocksDB if the source holds them (`of_files`), as a
     native savepoint or a checkpoint may, or key groups if both sides are in S3, which has checksums, and the format

@@ -18,7 +18,7 @@ from rescale.insight.cluster import cluster_of_environment
 from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import Prepared
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
@@ -101,7 +101,7 @@ def carry_out(
             confirm_losses(planned.surgery, output, yes=yes)
             confirm_restarts(planned.surgery, output, yes=yes)
             confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
-            if sentence := how_proven(plan, proof):
+            if sentence := proof_sentence(plan, proof):
                 output.say(sentence)
             claim(plan, accept_unconditional=accept_unconditional, by=this_process())
 
