@@ -41,7 +41,7 @@ def beside(target: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """The places of the run of one plan; `digest` is the plan's, in hex."""
+    """The places of a plan's run; `digest` is the plan's SHA-256 in hex."""
 
     target: str
     digest: str
@@ -177,7 +177,7 @@ def discarding_place(target: str) -> str:
 
 
 def probe_place(target: str, name: str) -> str:
-    """Return the place of a probe, by which a store is tried; `name` is random."""
+    """Return the place of a probe, a small file that tests the store; `name` is random."""
     return join(beside(target), f"probe-{name}")
 
 
@@ -219,5 +219,5 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 
 def is_in_follower_directory(uri: str) -> bool:
-    """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
+    """Return whether a URI is among the pins or rounds of a follower, which are not protected because they change."""
     return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

@@ -28,10 +28,10 @@ _DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
     ours = [resolve_links(target), beside(target)]
-    lexically = any(
+    by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in ours
     )
-    if lexically or _overlap(snapshot, target):
+    if by_name or _overlap(snapshot, target):
         raise RequestError(
             "the target must be neither inside the source nor around it",
             path=target,
@@ -101,7 +101,7 @@ def take_documents(target: str) -> None:
 
 
 def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
-    """Return the names in a directory that are not names of ours, or that belong to links, directories or devices."""
+    """Return the names in a directory that are not ours, or that belong to links, directories or devices."""
     names = []
     try:
         for path in folder.iterdir():

@@ -9,8 +9,8 @@ The `_metadata` of a checkpoint is pinned last and removed first: if it exists, 
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
 checkpoint that has vanished serve the next one.
 
-Of a checkpoint *between* two rounds, only flushed SST files are needed: the next round looks for changed keys in them.
-So its SST files below level 0, which compactions write, are not pinned, and its `_metadata` is pinned as `_flushed`.
+For a checkpoint *between* two rounds, only flushed SST files are pinned: the next round looks for changed keys in them.
+SST files below level 0, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class Pins:
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
-                missing.append(_whole(uri, version))
+                missing.append(_whole_file(uri, version))
         side_by_side(self._keep, missing)
-        self._keep(_whole(metadata, listed.metadata))
-        return self._pinned(checkpoint, listed.files)
+        self._keep(_whole_file(metadata, listed.metadata))
+        return self._pinned_checkpoint(checkpoint, listed.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.
@@ -89,12 +89,12 @@ class Pins:
                 (deep if file.name in compacted else others).add(file.extent.file)
         left_out = {0, *(deep - others)}
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
-        files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
+        files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
         side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
-        keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
+        keep(self._metadata(checkpoint, _FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
-    def between(self) -> list[int]:
+    def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
         entries = open_store(self.place).list(self.place)
         folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
@@ -117,7 +117,7 @@ class Pins:
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
         """Return a checkpoint whose files are all pinned."""
-        return self._pinned(number, self._files(number))
+        return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
         """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need."""
@@ -131,12 +131,12 @@ class Pins:
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
     def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
-        """Return the files of a pinned checkpoint by their places in the job's directory."""
+        """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
 
     def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
-        """Return the place of the `_metadata` of a pinned checkpoint, with the name `own`."""
+        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `own`."""
         return join(checkpoint_directory(self.place, checkpoint), own)
 
     def _keep(self, source: Span) -> None:
@@ -146,21 +146,21 @@ class Pins:
         """Return the place of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
-        return join(self._outside(parent(uri)), name(uri))
+        return join(self._foreign_pins(parent(uri)), name(uri))
 
-    def _outside(self, directory: str) -> str:
-        """Return the directory for pins of files from a directory outside of the job's."""
+    def _foreign_pins(self, directory: str) -> str:
+        """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
         digest = hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
         return join(self.place, f"{_ELSEWHERE}/{digest}")
 
-    def _pinned(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
+    def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
-        return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+        return Move(self.checkpoints, self.place), *(Move(folder, self._foreign_pins(folder)) for folder in outside)
 
 
-def _whole(uri: str, version: Pin) -> Span:
+def _whole_file(uri: str, version: Pin) -> Span:
     return Span(uri, 0, version.size, version)
