@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rescale.flink.keyed.header import LEFT_OUT, understood
+from rescale.flink.keyed.header import LEFT_OUT, require_header
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
@@ -269,11 +269,12 @@ class _Sides:
         if before.key_hash != rekeying.key_hash:
             return f"its keys hash by {rekeying.key_hash}, and in the base by {before.key_hash}"
         keys = [
-            understood(database.parsed).key_serializer for database in (*self.earlier.databases, *self.later.databases)
+            require_header(database.parsed).key_serializer
+            for database in (*self.earlier.databases, *self.later.databases)
         ]
         if merge_all_snapshots(keys) is None:
             return "the serializer of its keys has changed"
-        states = {name for database in self.later.databases for name in understood(database.parsed).names}
+        states = {name for database in self.later.databases for name in require_header(database.parsed).names}
         bases = {base.key_groups: base for base in self.result.databases}
         for stream in rekeying.streams:
             database = bases.get(stream.covers)
@@ -384,7 +385,9 @@ def _backends(operator: Operator) -> dict[int, str]:
 
 def _states(database: Database | None) -> frozenset[str]:
     return (
-        frozenset(state.name for state in understood(database.parsed).states) if database is not None else frozenset()
+        frozenset(state.name for state in require_header(database.parsed).states)
+        if database is not None
+        else frozenset()
     )
 
 

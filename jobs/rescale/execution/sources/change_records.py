@@ -29,7 +29,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
@@ -68,7 +68,7 @@ class ChangeReader:
         self._max_parallelism = max_parallelism
         self._files = files
         self._place = place
-        self._header = understood(place.header)
+        self._header = require_header(place.header)
 
     def changes(self) -> Iterator[Changes]:
         """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
@@ -85,7 +85,7 @@ class ChangeReader:
             yield _OpenSide(None, frozenset(), self._max_parallelism)
             return
         files, own = listed_files(self._files, side.database.files), frozenset(side.own)
-        states = understood(side.database.header).names
+        states = require_header(side.database.header).names
         with ExitStack() as stack:
             shared = [file.name for file in files if file.name.endswith(".sst") and file.name not in own]
             directory, parts = stack.enter_context(

@@ -9,7 +9,7 @@ import numpy as np
 from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.ttl.last_access import age_rules
@@ -55,7 +55,7 @@ class RekeyedOperator:
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None
-        return YoungRecords(age_rules(understood(self.header), cutoffs), self.rekeying.number_of_states)
+        return YoungRecords(age_rules(require_header(self.header), cutoffs), self.rekeying.number_of_states)
 
     def _header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)

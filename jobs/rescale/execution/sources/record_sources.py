@@ -22,7 +22,7 @@ from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import RecordReader, Records, framed_size
-from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, understood
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, require_header
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
@@ -138,7 +138,7 @@ class SourceReader:
 
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
-        rules = age_rules(understood(source.header), source.cutoffs) if source.cutoffs else ()
+        rules = age_rules(require_header(source.header), source.cutoffs) if source.cutoffs else ()
         old = OldRecords(rules, source.max_parallelism) if rules else None
         return CountedBatches(self._batches(source), old)
 
@@ -154,7 +154,7 @@ class SourceReader:
             case DatabasePlace() as place:
                 return self._rows(source, place)
             case ChangelogPlace() as place:
-                header = understood(place.header)
+                header = require_header(place.header)
                 parts = [_source(part, source.max_parallelism) for part in place.base]
                 in_windows = partial(self._base_parts, parts, header)
                 key_groups = KeyGroupRange(*place.key_groups)
@@ -171,7 +171,7 @@ class SourceReader:
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> InWindows:
         """Yield the materialised records of each window, with the state ids of `header`."""
         numbers = {state.name: i for i, state in enumerate(header.states)}
-        states = [state.name for state in understood(part.header).states]
+        states = [state.name for state in require_header(part.header).states]
         if unknown := [state for state in states if state not in numbers]:
             raise SnapshotError(
                 "the materialised part of a changelog has a state that the changelog's header does not have",
@@ -206,18 +206,18 @@ class SourceReader:
         return self._groups[1]
 
     def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
-        header = understood(place.header)
+        header = require_header(place.header)
         key_groups = KeyGroupRange(*place.key_groups)
         return DatabaseRecords(source.max_parallelism, self._files, place.files, header, key_groups, times=self._times)
 
     def _timer_reader(self, source: RecordSource) -> TimerReader:
-        made_for = (source.max_parallelism, understood(source.header))
+        made_for = (source.max_parallelism, require_header(source.header))
         if self._timers is None or self._timers[0] != made_for:
             self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
     def _heap_reader(self, source: RecordSource) -> HeapReader:
-        made_for = (source.max_parallelism, understood(source.header))
+        made_for = (source.max_parallelism, require_header(source.header))
         if self._heap is None or self._heap[0] != made_for:
             reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=self._whole_entries)
             self._heap = made_for, reader

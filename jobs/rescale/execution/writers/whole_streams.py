@@ -22,7 +22,7 @@ from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
 from rescale.plan.new_streams import RekeyedStream
@@ -133,7 +133,7 @@ class HeapStreamsWriter(WholeStreamWriter):
         return [stream.header]
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return HeapWriter(header, operator.new_max_parallelism)
 
 
@@ -145,7 +145,7 @@ class TimersWriter(WholeStreamWriter):
         return ()
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return _TimerGroups(TimerWriter(header, operator.new_max_parallelism))
 
 

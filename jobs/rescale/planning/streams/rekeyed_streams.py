@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, require_header, write_keyed_header
 from rescale.plan.new_streams import (
     RekeyedDirectory,
     RekeyedHeapGroups,
@@ -121,7 +121,7 @@ def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream])
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
     """Return the header without compression, because RocksDB compresses its own blocks."""
     try:
-        return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
+        return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
     except UnsupportedError as error:
         raise error.located(operator=operator.label) from None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, require_header
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
@@ -122,7 +122,7 @@ def _check_keyed(pair: OperatorPair) -> None:
     for holder in unknown:
         if isinstance(holder, Database | Changelog):
             try:
-                understood(holder.parsed, advice=_CANONICAL_ADVICE)
+                require_header(holder.parsed, advice=_CANONICAL_ADVICE)
             except UnsupportedError as error:
                 raise error.located(operator=pair.label) from None
     if unknown and len({holder.header for holder in holders}) > 1:

@@ -37,7 +37,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -124,7 +124,7 @@ class ChangeComparer:
         return read_side(work, check.label, in_result=check.in_result, advice=RERUN_ADVICE)
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
-        header = understood(check.place.header)
+        header = require_header(check.place.header)
         states = header.states
         is_map = [state.state_type == "MAP" for state in states]
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
@@ -216,7 +216,7 @@ class ChangeProof:
                 None if before is None else _side(before, files.numbers, tables.gone),
                 None if after is None else _side(after, None, tables.added),
             )
-            header = understood((after or before or old.databases[0]).parsed)
+            header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and _states(before) == _states(after):
                 continue
             yield ChangeCheck(
@@ -349,7 +349,7 @@ def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]
 
 
 def _states(database: Database) -> frozenset[str]:
-    return frozenset(understood(database.parsed).names)
+    return frozenset(require_header(database.parsed).names)
 
 
 def _of(snapshot: Snapshot, operator: Operator) -> Operator:

@@ -19,7 +19,7 @@ from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.ttl.old_records import LeftOut
@@ -70,7 +70,7 @@ class RecordComparer:
 
     def _tally(self, check: RecordCheck) -> RecordTally:
         source = check.records
-        keys = None if check.key_hash is None else composite_keys(understood(source.header), check.key_hash)
+        keys = None if check.key_hash is None else composite_keys(require_header(source.header), check.key_hash)
         key_groups = NewKeyGroups(keys, source.max_parallelism, check.new_max_parallelism)
         counter = KeyCounter()
 

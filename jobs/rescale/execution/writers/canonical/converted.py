@@ -22,7 +22,7 @@ from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
@@ -126,7 +126,7 @@ class _Conversion:
     def _of_database(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
         source, new_ids = planned.source(database)
-        header = understood(source.header)
+        header = require_header(source.header)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:

@@ -14,7 +14,7 @@ from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, CompactedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
@@ -78,7 +78,7 @@ def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> It
 
 
 def _stored(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
-    states = understood(read_header(plan, source.header)).names
+    states = require_header(read_header(plan, source.header)).names
     files = listed_files(plan.contents, source.files)
 
     def content(file: StoredFile) -> bytes:

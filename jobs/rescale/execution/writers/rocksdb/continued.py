@@ -14,7 +14,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
@@ -66,7 +66,7 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
             return file.data
         return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
 
-    states = understood(read_header(plan, base.database.header)).names
+    states = require_header(read_header(plan, base.database.header)).names
     return checked_manifest(needed_files(_listed(plan, base)), content, states)
 
 

@@ -26,7 +26,7 @@ from rescale.execution.writers.windows import cells, windows_of_cells
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_places import records_of_blocks
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
@@ -186,7 +186,7 @@ class RowsWriter:
         stream = operator.rekeyed[number]
         if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
     def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
