@@ -14,7 +14,6 @@ _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
 def bar_charts(figure: BarCharts) -> Element:
-    """Return the charts side by side."""
     return div(class_="side-by-side")[
         (
             div[_bars(chart), div(class_="caption")[span(class_="name")[chart.label], f" {chart.caption}"]]

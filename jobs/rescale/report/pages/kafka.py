@@ -97,7 +97,7 @@ def _all_shares(source: KafkaSource) -> str:
 
 
 def _range(nexts: list[int | str]) -> str:
-    """Return the lowest and the highest offset, then the start positions of partitions without one."""
+    """Return the lowest and the highest offset, then the start positions of partitions without offset (`earliest`)."""
     numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
     return ", ".join(

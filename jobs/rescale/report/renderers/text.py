@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.report.page import Block, Command, Figure, Line, Listed, Page, Paragraph, Section, Table, Verdict, Warned
+from rescale.report.page import (
+    Block,
+    Bullets,
+    Command,
+    Figure,
+    Line,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    WarningBlock,
+)
 from rescale.text.names import printable
 
 _INDENT = "  "
@@ -26,9 +38,9 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(lines):
             return "\n".join(map(_line, lines))
-        case Warned(sentence):
+        case WarningBlock(sentence):
             return f"warning: {printable(sentence)}"
-        case Listed(lead, items):
+        case Bullets(lead, items):
             return "\n".join([*([_line(lead)] if lead else []), *(_INDENT + _line(item) for item in items)])
         case Command(line):
             return _INDENT + printable(line)

@@ -13,7 +13,7 @@ from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.text.units import counted, human_bytes
 
-MOST_TOLD_APART = 64
+MOST_DRAWN_SUBTASKS = 64
 """Largest number of subtasks that are drawn one by one."""
 
 _MOST_POINTS = 90
@@ -52,7 +52,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
         f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
         f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
     )
-    few = len(sizes) <= MOST_TOLD_APART
+    few = len(sizes) <= MOST_DRAWN_SUBTASKS
     tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
     return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
 
@@ -106,7 +106,7 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
 
 
 def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
-    """Return the divisors of the max parallelism, the asked parallelism, and others as far as there is room."""
+    """Return the divisors of the max parallelism, the requested parallelism, and some others, in order."""
     even = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
