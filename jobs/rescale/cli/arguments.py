@@ -28,7 +28,6 @@ _SHAPE = (
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the argument SOURCE."""
     parser.add_argument(
         "source",
         metavar="SOURCE",
@@ -62,7 +61,6 @@ def add_for_flink(parser: argparse.ArgumentParser) -> None:
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add `--target`."""
     parser.add_argument(
         "--target",
         metavar="URI",

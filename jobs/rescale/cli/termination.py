@@ -15,7 +15,6 @@ class Terminated(KeyboardInterrupt):
 
 
 def exit_code_of(interruption: KeyboardInterrupt) -> int:
-    """Return the exit code of an interrupted process."""
     return TERMINATED if isinstance(interruption, Terminated) else INTERRUPTED
 
 

@@ -20,7 +20,6 @@ Added = Callable[[Option, argparse.Action], None]
 
 
 def options_of(command: str) -> tuple[Option, ...]:
-    """Return the options of a command."""
     return tuple(row for row in (*OPTIONS, *FOLLOW_OPTIONS) if command in row.commands)
 
 

@@ -66,7 +66,6 @@ class Places:
 
     @property
     def decision(self) -> str:
-        """The decision about the plan."""
         return self._beside(f"approval-{self.digest}.json")
 
     @property
@@ -126,7 +125,6 @@ class Places:
 
 
 def places_of(plan: Plan) -> Places:
-    """Return the places of a plan's run."""
     return Places(plan.target, plan.digest)
 
 
@@ -162,7 +160,6 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
-    """Return the place of the claim on a target."""
     return join(beside(target), "claim")
 
 
@@ -182,7 +179,6 @@ def probe_place(target: str, name: str) -> str:
 
 
 def certificate_place(target: str) -> str:
-    """Return the place of the certificate of a target."""
     return join(beside(target), "certificate.json")
 
 
