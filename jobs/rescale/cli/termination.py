@@ -1,4 +1,4 @@
-"""Handling of SIGTERM like Ctrl-C: the command ends what it has started, and says that it was interrupted."""
+"""Handling of SIGTERM like Ctrl-C: the command ends its child processes, and reports that it was interrupted."""
 
 from __future__ import annotations
 

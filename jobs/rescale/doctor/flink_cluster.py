@@ -74,7 +74,7 @@ def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str,
     with checks.failing(subject, tried, "it is unknown how the job makes checkpoints"):
         config = flink.checkpoint_config(job.job_id)
         if config is None or config.interval is None or not 0 < config.interval < (1 << 63) - 1:
-            meaning = "rescale takes a savepoint; rescale follow, and a look ahead at a running job, need checkpoints"
+            meaning = "savepoints can be rescaled; rescale follow, and checks before a job is stopped, need checkpoints"
             checks.warn(subject, tried, "no periodic checkpoints", meaning, "set execution.checkpointing.interval")
             return
         _check_retention(checks, subject, tried, config)

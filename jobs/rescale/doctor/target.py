@@ -180,7 +180,7 @@ class _Probes:
                 self._checks.ok(_SUBJECT, tried, "a file of one part", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
-        """Remove what an upload left, as far as the store lets us."""
+        """Remove what an upload left; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts)
             if not is_s3(self._target):  # a token of a local store is the path of a file

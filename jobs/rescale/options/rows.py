@@ -7,7 +7,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
-"""Pattern of the address of a snapshot; it is simple, because Airflow's error for a wrong value shows it."""
+"""Pattern of a snapshot's address. It is simple, because Airflow shows it in the error for a wrong value."""
 
 _MAKE = ("plan", "run")
 _COMPARE = ("validate", "diff")

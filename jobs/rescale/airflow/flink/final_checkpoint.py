@@ -112,7 +112,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
 
     `since` is when the job had ended, by `time.monotonic`. Waits until Flink's answers are younger than that.
     """
-    fresh = since + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    fresh = since + flink.answer_cache_seconds() + _MARGIN_SECONDS
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
         if time.monotonic() >= fresh:
@@ -126,7 +126,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = complete_checkpoints(checkpoints)[-1:]
-    until = time.monotonic() + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    until = time.monotonic() + flink.answer_cache_seconds() + _MARGIN_SECONDS
     completed: int | None = None
     while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes its own, sooner or later
         completed = _completed(flink.latest_checkpoints(job_id))
@@ -158,7 +158,7 @@ def _ask(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Num
         numbers = _Numbers(newest[0] if newest else None, last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh = fresh or begun + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+        fresh = fresh or begun + flink.answer_cache_seconds() + _MARGIN_SECONDS
         if time.monotonic() >= fresh:
             return numbers
         time.sleep(_POLL_SECONDS)

@@ -58,17 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
     if not arguments.finish:
-        output.begin_lines()
+        output.use_json_lines()
     limits = _limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := finished_plan(target)) is not None:
-        _answer_again(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
+        _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     with own_rounds(arguments.master) as move_round:
 
-        def move_any(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process; move, or compare, all records in a process of its own."""
+        def move_plan(plan: Plan, proof: Proof) -> None:
+            """Move a round in the lasting process; move or compare all records in a separate process."""
             if proof is not Proof.CHANGES:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
@@ -81,7 +81,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             target,
             _job(arguments, checkpoints, target),
             this_process(),
-            move_any,
+            move_plan,
             output.say,
             arguments.accept_unconditional_publish,
         )
@@ -113,8 +113,8 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
     remove_follower(follower.target)
 
 
-def _answer_again(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
-    """Remove the files that a killed process left, and answer as it would have."""
+def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
+    """Print the outcome of a `--finish` that was killed after it had published; remove the files that it left."""
     remove_follower(plan.target)
     refuse_unpublished(plan.target)
     document = outcome(plan, publish(plan, accept_unconditional=accept_unconditional))
@@ -132,7 +132,7 @@ def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> Follow
             return FollowedJob(checkpoints, current.options)
         if arguments.finish:
             raise RequestError(
-                "there is no follower of this target to finish",
+                "the target has no follower that could be finished",
                 path=target,
                 expected="files of `rescale follow CHECKPOINTS --target TARGET`",
                 advice="start the follower while the job runs; if the job has ended, use rescale run with its last "
