@@ -61,7 +61,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
+            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
             **RETRIES,
             **arguments,
         )
@@ -105,7 +105,7 @@ class PlanApproval(ApprovalOperator):
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
         late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
         if event.get("timedout") and question["remind"] and not late:
-            log.warning("nobody has answered yet: the plan counts as rejected at %s", _utc(until))
+            log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
         approved = answer["chosen_options"] == [self.APPROVE] and not late
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
@@ -114,7 +114,7 @@ class PlanApproval(ApprovalOperator):
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
         elif late:
-            answer_given = f"{user['name']} answered after {_utc(until)}, so the plan is rejected"
+            answer_given = f"{user['name']} answered after {_format_utc(until)}, so the plan is rejected"
         else:
             answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
         decision = self._decide(context, question["plan"], answer_given, approved=approved)
@@ -172,7 +172,7 @@ class PlanApproval(ApprovalOperator):
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
-            self.body = _question(places_of(load_plan(planned["plan"])), report, until)
+            self.body = _question_text(places_of(load_plan(planned["plan"])), report, until)
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls these after it has asked
         context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
         super().execute(context)
@@ -235,11 +235,11 @@ def _reminder_lead() -> timedelta:
     return timedelta(minutes=settings().approval.remind_minutes)
 
 
-def _utc(instant: datetime) -> str:
+def _format_utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} UTC"
 
 
-def _question(places: Places, report: str, until: datetime) -> str:
+def _question_text(places: Places, report: str, until: datetime) -> str:
     from rescale.airflow.question import END_OF_QUESTION
     from rescale.runstate.documents import read_document
 
@@ -247,5 +247,5 @@ def _question(places: Places, report: str, until: datetime) -> str:
     return (
         f"{question}\n\n[The report]({report}) has charts of what moves where. "
         f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
-        f"Without an answer by {_utc(until)} the plan counts as rejected."
+        f"Without an answer by {_format_utc(until)} the plan counts as rejected."
     )

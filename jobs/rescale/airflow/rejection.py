@@ -1,4 +1,4 @@
-"""The end of a rejected plan: its staged files are removed, and the task fails with an error about the target's state.
+"""End of a rejected plan: removes its staged files, and fails the task with an error about the target's state.
 
 A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
 """
@@ -23,7 +23,7 @@ _PUBLISHED = {
     State.EMPTIED: "its result was published, and deleted since",
     State.PUBLISHING: "its result may have been published",
 }
-"""States of a target that another run, or the command line, may have caused before the rejection."""
+"""States that the target may have if another run, or the command line, carried the plan out before the rejection."""
 
 
 def rejection_of(ti: Any) -> str | None:

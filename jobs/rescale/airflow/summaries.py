@@ -174,7 +174,7 @@ def _operator_size(operator: Operator) -> OperatorSize:
 
 
 def _fitted(summary: S) -> S:
-    """Return the summary, with as few lines as possible removed from the ends of its lists to keep the size limit."""
+    """Return the summary within the size limit: lines are removed from the ends of its longest lists."""
     while _size(summary) > LIMIT:
         lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
         if not lists:

@@ -1,4 +1,4 @@
-"""The mark of a task that is about to cancel a job, for its later tries and for the task that goes back."""
+"""Mark that a task sets before it cancels a job, for its later tries and for the task that goes back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CancelMark(NamedTuple):
 
     @property
     def checkpoint(self) -> int | None:
-        """The number of a checkpoint that the job had completed before, None if it is not known."""
+        """Number of a checkpoint that the job had completed before the cancel; None if unknown."""
         number: int | None = self.state.get(CANCELS_AFTER)
         return number
 

@@ -94,7 +94,7 @@ def cancel_after_checkpoint(
 ) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long, so a second one follows at once: few records arrive between that and the cancel.
+    The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel.
     `before_cancel` gets the number of the last checkpoint.
     """
     take_checkpoint(flink, job_id)
@@ -126,7 +126,7 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
 
 
 def cancel(flink: Flink, job_id: str) -> None:
-    """Cancel a job, and wait for its end. Raises `RescaleError` if it has come to its end by itself."""
+    """Cancel a job, and wait for its end. Raises `RescaleError` if the job finished by itself."""
     until = time.monotonic() + _CANCEL_SECONDS
     flink.cancel(job_id)
     while (line := flink.line(job_id)) is not None and not line.ended:

@@ -195,8 +195,8 @@ def describe_request(request: Request) -> str:
 
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
-    parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]
-    parts += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    parts = [f"{what} {by_uid['']}" if "" in by_uid else f"{what} unchanged" for what, by_uid in numbers]
+    parts += [f"{what} {number} for {uid}" for what, by_uid in numbers for uid, number in by_uid.items() if uid]
     parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
     parts += [f"{operator} dropped" for operator in surgery.drops]
     parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]

@@ -29,7 +29,7 @@ class CutOverRule(StrEnum):
     APPROVED = "when approved"
 
 
-_RULES_SHOWN = {
+_RULE_LABELS = {
     CutOverRule.READY: "when ready: as soon as the last round is short enough",
     CutOverRule.APPROVED: "when approved: a question shows the rounds, and waits for an answer",
 }
@@ -62,7 +62,7 @@ def live_fields() -> Form:
             'ahead, and there are no rounds; with "refer" under *Files of RocksDB*, nothing is moved.',
         ),
         "cut_over": choice(
-            _RULES_SHOWN,
+            _RULE_LABELS,
             title="Cut over",
             section=_SECTION,
             description_md="When the job is cancelled and started in its new shape. With an approval, the rounds go on "

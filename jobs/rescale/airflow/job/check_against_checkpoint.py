@@ -1,8 +1,8 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
 The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
-savepoint, and may be of another kind. So this refuses only what would be refused for every later snapshot of the job:
-wrong operator names, shapes, key hashes. All other findings are warnings in the log, and the plan decides.
+savepoint, and may be of another kind. So these checks refuse only requests that every later snapshot of the job would
+refuse: wrong operator names, shapes or key hashes. All other findings are warnings in the log, and the plan decides.
 
 Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
 name the hash, or run again.
@@ -221,7 +221,7 @@ def is_logged(operator: Operator) -> bool:
 
 
 def _is_settled(operator: Operator) -> bool:
-    """Return whether all subtasks of the operator list the same, visible states, so that none was registered late.
+    """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
     An operator without keyed state may not have registered it yet: Flink writes no handle then.
     """

@@ -102,7 +102,7 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
 def _require(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
-        raise checkpoint.passing or _unknown(flink, job, checkpoint.why, checkpoint.place)
+        raise checkpoint.transient or _unknown(flink, job, checkpoint.why, checkpoint.place)
     return apply_surgery(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
