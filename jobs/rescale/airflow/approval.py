@@ -2,9 +2,9 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
-(`runstate.approval`): the first answer, whichever run it was given in. A rejection fails the task. Another task removes
-the staged files, so that a store that fails does not cause a second question. If a try of the task is lost, its answer
-is lost with it, and the next try asks again. The task is skipped if nobody has to approve the plan.
+(`runstate.approval`): the first answer in any run. A rejection fails the task. Another task removes the staged files,
+so that a store that fails does not cause a second question. If a try of the task is lost, its answer is lost with it,
+and the next try asks again. The task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class PlanApproval(ApprovalOperator):
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None, the value of a cleared field, means the default of the platform.
+        None is the value of a cleared field, and stands for the default of the platform.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES
@@ -194,7 +194,7 @@ class PlanApproval(ApprovalOperator):
 
 
 class SafeNotifier(BaseNotifier):
-    """Notifier that logs an error of another notifier as a warning: the question stays even if nobody was notified."""
+    """Notifier that logs an error of another notifier as a warning, because the question stays nevertheless."""
 
     def __init__(self, notifier: BaseNotifier) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ def allowed_users(by: str | None) -> list[HITLUser] | None:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
             found=by,
-            advice="let somebody else trigger it, or name more users in the settings of the platform (approval.users)",
+            advice="let another user trigger it, or name more users in the settings of the platform (approval.users)",
         )
     return [{"id": name, "name": name} for name in allowed] or None
 

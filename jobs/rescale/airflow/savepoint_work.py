@@ -221,7 +221,7 @@ def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: A
 def published_plan(planned: Summary | None) -> Plan:
     """Return the plan. Raises `RequestError` if its result is not published, although the task `publish` is green.
 
-    That happens if somebody marks the task as successful.
+    That happens if a user marks the task as successful.
     """
     plan = load_plan(required_output(PLAN, planned)["plan"])
     if not was_published(plan):

@@ -104,7 +104,7 @@ OPTIONS = (
             "drops",
             "Operators to drop",
             "Operators to leave out with all of their state, by uid or operator id, one per line. The plan lists what "
-            "is lost, and somebody has to approve it.",
+            "is lost and must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--drop visits",
@@ -123,7 +123,7 @@ OPTIONS = (
             "state_drops",
             "States to drop",
             "Lines `uid:name`, with a uid or an operator id: the operator loses this state. The plan lists what is "
-            "lost, and somebody has to approve it.",
+            "lost and must be approved.",
             FormSection.CHANGED_JOB,
             pattern="^[^:].*:.*[^:]$",
         ),
@@ -145,7 +145,7 @@ OPTIONS = (
             "Old rows to drop",
             "Lines `uid:state=age` for keyed states with a TTL: rows whose last access is older than `30d`, `12h` or "
             "`90min` before the snapshot was written, or than a time such as `2026-10-01T00:00:00Z`, are left out. "
-            "Somebody has to approve the plan.",
+            "The plan must be approved.",
             FormSection.CHANGED_JOB,
             pattern="^.*[^:].*:.*=.*[^=]$",
         ),
@@ -160,13 +160,13 @@ OPTIONS = (
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
         "operator id). A source that is assigned its splits gets those that no subtask has finished; any other source "
-        "reads its input once more",
+        "reads its input again",
         (*_MAKE, *_COMPARE),
         Field(
             "restarts",
             "Operators to restart",
-            "Operators of which subtasks have finished, by uid or operator id, one per line: they run again, in any "
-            "parallelism. The plan says what is read once more, and somebody has to approve it.",
+            "Operators with finished subtasks, by uid or operator id, one per line: these subtasks run again, in any "
+            "parallelism. The plan says what is read again and must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--restart readers",

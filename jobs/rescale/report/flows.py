@@ -25,7 +25,7 @@ class KeyedShape(NamedTuple):
 
     @property
     def starts(self) -> list[int]:
-        """First key group of every subtask, then the max parallelism."""
+        """First key group of every subtask, with the max parallelism as the end."""
         ranges = (key_group_range(self.max_parallelism, self.parallelism, i) for i in range(self.parallelism))
         return [*(own.first for own in ranges), self.max_parallelism]
 

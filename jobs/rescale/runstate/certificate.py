@@ -54,7 +54,7 @@ class CertifiedRecords:
 class CertifiedOldRows:
     """Old rows of a state that the source has and the result does not: whole rows, and elements of lists.
 
-    The elements include those of whole rows. Each was dropped by its own time of last access.
+    The elements include those of whole rows. The last access to each row and element was read and is old enough.
     """
 
     rows: int

@@ -164,7 +164,7 @@ def claim_place(target: str) -> str:
 
 
 def prepared_place(target: str) -> str:
-    """Return the place of the plan by which files were copied ahead into a target."""
+    """Return the place of the plan of a preparation, which copied files ahead into a target."""
     return join(beside(target), "prepared.json")
 
 

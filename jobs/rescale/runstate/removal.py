@@ -105,11 +105,11 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
         return
     if not is_same_place(planned, target):
         raise RequestError(
-            "the documents beside the target are those of a run with another target: somebody has copied or moved them",
+            "the documents beside the target were copied or moved here: they belong to a run with another target",
             path=beside(target),
             expected=f"documents of a run to {target}",
             found=planned,
-            advice="discard the target that the run was given; if nobody needs this copy, remove it yourself",
+            advice="discard the target of that run; if this copy is not needed, remove it yourself",
         )
 
 
@@ -137,7 +137,7 @@ class _Listing:
 
     @property
     def prepared(self) -> list[str]:
-        """Files in the target that were copied ahead, if it is prepared."""
+        """Files that were copied ahead into the target; none if it is not prepared."""
         is_prepared = prepared_place(self.target) in self.documents
         return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
 

@@ -88,7 +88,7 @@ _LISTINGS = 2
 """Number of empty listings after which a directory counts as empty: a listing may be outdated."""
 
 _SHOWN = 500
-"""Characters that an error shows of a file that is not a claim; a claim is shorter."""
+"""Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
 _RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
 
@@ -172,7 +172,7 @@ _STATES = {
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
     State.CERTIFIED: "the result is validated, and not published yet",
-    State.PUBLISHING: "the target was about to be published, and may have been",
+    State.PUBLISHING: "the target was about to be published, and may have been published",
     State.PUBLISHED: "the target is published",
     State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
     State.EMPTIED: "the target was published, and all of its files are gone: only the documents beside it are left",

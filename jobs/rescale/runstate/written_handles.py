@@ -73,7 +73,7 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
         raise IntegrityError(
             "the published result is incomplete"
             if state is State.PUBLISHED
-            else "the result, which was about to be published and may have been, is incomplete",
+            else "the result is incomplete, although it may have been published",
             path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
             found=f"{len(gone)} files are missing or truncated" if gone else "no list of the written files",
             advice="Rescale never writes into a published result: name another target and run again",

@@ -1,8 +1,8 @@
 """Access to S3 by an Airflow connection, for as long as a task needs it.
 
-Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Region,
-endpoint and the like become the standard AWS variables of this process and its children. The keys are served over the
-loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
+Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Other
+settings, such as region and endpoint, become AWS variables of this process and its children. The keys are served over
+the loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _NEVER = "2999-01-01T00:00:00Z"
 
 @contextmanager
 def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
-    """Serve the keys during the block; yield the variables by which processes on this machine find them."""
+    """Serve the keys during the block; yield the variables that lead processes on this machine to them."""
     token = secrets.token_urlsafe()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(credentials, token))
     server.daemon_threads = True

@@ -48,7 +48,7 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
     """Return the checkpoint from which an ended job is rescaled; `known` was completed when the job was cancelled.
 
     Raises `RequestError` if the newest one in the directory `checkpoints` is not the last one that Flink reports as
-    completed, or if somebody else has stopped the job with a savepoint.
+    completed, or if the job was stopped with a savepoint.
     """
     numbers = _read_numbers(flink, job_id, checkpoints, known)
     if not numbers.agree:
@@ -68,7 +68,7 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int |
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
     Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
-    newer one than `known`; or if somebody else has stopped the job with a savepoint.
+    newer one than `known`; or if the job was stopped with a savepoint.
     """
     numbers = _read_numbers(flink, job_id, checkpoints, known)
     if not (numbers.knows or numbers.agree):
@@ -176,7 +176,7 @@ def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
     savepoint = latest.savepoint
     if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed(latest) or 0):
         raise RequestError(
-            "somebody else has stopped the job with a savepoint, with which its sinks have committed: a start from the "
+            "somebody else has stopped the job with a savepoint, and its sinks have committed: a start from the "
             "last checkpoint would repeat their output, so the job is not started",
             path=flink.address,
             operator=job_id,

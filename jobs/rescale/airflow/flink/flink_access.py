@@ -115,7 +115,7 @@ def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     except (OSError, TypeError) as error:
         raise RequestError(
             f"the certificates of the connection {connection_id!r} cannot be read",
-            expected="verify: true, false or a file of authorities; cert: a file, or files of certificate and key",
+            expected="verify: true, false or a file of authorities; cert: a file, or files for certificate and key",
             found=error,
         ) from None
     return transport

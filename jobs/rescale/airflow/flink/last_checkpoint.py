@@ -42,7 +42,7 @@ _KEPT = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CA
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
-def checkpoints_of(flink: Flink, job_id: str) -> str:
+def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
     """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
 
     Raises `RequestError` if Flink would delete it, if the job has made no checkpoint yet, or if the directory has newer
@@ -145,7 +145,7 @@ def newest_checkpoint(checkpoints: str) -> str:
     numbers = complete_checkpoints(checkpoints)
     if not numbers:
         raise RequestError(
-            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata, by {_KEPT}"
+            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata ({_KEPT})"
         )
     return checkpoint_directory(checkpoints, numbers[-1])
 

@@ -157,9 +157,9 @@ def inspect_job(
 
 
 def _checkpoints_of(cluster: Flink, job_id: str) -> str:
-    from rescale.airflow.flink.last_checkpoint import checkpoints_of
+    from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
 
-    return checkpoints_of(cluster, job_id)
+    return checkpoint_directory_of(cluster, job_id)
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:

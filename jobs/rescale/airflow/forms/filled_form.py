@@ -64,7 +64,7 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
     """Raise `RequestError` for a value without a field, which Airflow itself accepts."""
     if unknown := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
         raise RequestError(
-            "the form does not have a field that was given",
+            "a value was given for a field that the form does not have",
             expected=f"only {', '.join(form)}",
             found=", ".join(unknown),
         )

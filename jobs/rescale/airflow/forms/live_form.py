@@ -117,7 +117,7 @@ def live_fields() -> Form:
 
 
 def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
-    """Return the values of a filled form, or None if the job is to be stopped first.
+    """Return the values of a filled form, or None if the form wants the job to be stopped first.
 
     Raises `RequestError` for a value that is only possible if the job is stopped first.
     """

@@ -46,8 +46,8 @@ def check_against_checkpoint(
     """Return whether the checkpoint shows that every operator already has the requested shape.
 
     `is_approved` tells whether the form or the settings ask for an approval. `refuse_more` makes further checks of the
-    resolved request, unless every operator has the requested shape. Raises the error with which the plan would
-    refuse the request after the job was stopped, or would wait for an approval that nobody expects.
+    resolved request, unless every operator has the requested shape. Raises the error that the plan would raise after
+    the job was stopped; also if the plan would need an approval that the form does not ask for.
     """
     if isinstance(latest, UnreadableCheckpoint):
         _defer_to_plan(latest.why, latest.place)
@@ -94,7 +94,7 @@ def _matches(job: Job, checkpoint: Snapshot) -> bool:
 
 
 def _refuse_finished(job: Job, resolved: Resolved) -> None:
-    """Raise the plan's error for operators of which only some subtasks have finished, unless all may have by now.
+    """Raise the plan's error for operators of which only some subtasks have finished, unless all may have since.
 
     Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
     vertex is, and none has finished completely.

@@ -73,7 +73,7 @@ class TakeSavepointIfNeeded(TakeSavepoint):
 
 
 class GoBackIfNeeded(GoBack):
-    """Operator that goes back unless the job was handed over, or was not to be stopped."""
+    """Operator that goes back, unless the job was handed over or the run does not stop it."""
 
     def execute(self, context: Context) -> Answer:
         with task_errors():

@@ -1,7 +1,7 @@
 """Outputs of earlier tasks, as the XComs that later tasks read.
 
-A user may mark a task as successful that has not run to its end. The tasks after it start then, without its output;
-they fail at once, and name the task to clear.
+A user may mark a task as successful that has not run to its end. The tasks after it then start without its output. They
+fail at once, and name the task to clear.
 """
 
 from __future__ import annotations

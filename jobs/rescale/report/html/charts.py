@@ -153,4 +153,4 @@ def _spark(heights: Sequence[float]) -> Node:
     if not heights:
         return ""
     bars = g(class_="bars")[tuple(_columns(heights, _SPARK_HEIGHT))]
-    return drawing("small bars; the numbers stand beside them", _SPARK_HEIGHT, bars, kind="spark")
+    return drawing("small bars; the numbers are beside them", _SPARK_HEIGHT, bars, kind="spark")

@@ -40,8 +40,8 @@ def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> K
 
 
 def _partition(position: Position, subtask: int, new_subtask: int | UnsetType) -> KafkaPartition:
-    (topic, partition), following, stop = position
-    return KafkaPartition(topic, partition, following, stop, subtask, new_subtask)
+    (topic, partition), next_offset, stop = position
+    return KafkaPartition(topic, partition, next_offset, stop, subtask, new_subtask)
 
 
 def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:

@@ -121,7 +121,7 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
     yield "The same id on both sides:", tuple(map(_same_id, document.same))
     yield "To be renamed:", tuple(map(_proposed, document.proposed))
     yield (
-        "Without state, but with the id that a renamed operator needs: to be dropped",
+        "To be dropped: without state, but with the id that a renamed operator needs",
         tuple(map(_label_and_states, document.in_the_way)),
     )
     yield (

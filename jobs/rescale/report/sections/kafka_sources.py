@@ -47,13 +47,13 @@ def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
 def _partitions(documents: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]]:
     for source in documents:
         for partition in source.partitions:
-            following = partition.next
+            next_offset = partition.next
             new = [] if partition.new_subtask is UNSET else [partition.new_subtask]
             yield (
                 source.operator,
                 partition.topic,
                 partition.partition,
-                f"{following:,}" if isinstance(following, int) else following,
+                f"{next_offset:,}" if isinstance(next_offset, int) else next_offset,
                 partition.subtask,
                 *new,
             )
