@@ -33,7 +33,7 @@ _AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unc
 
 
 class RescaleTasks(NamedTuple):
-    """Tasks of a graph to which other tasks are chained: the first one, what publishes, and the last ones."""
+    """Tasks of a graph to which other tasks are chained: the first one, those that publish, and the last ones."""
 
     first: Any
     published: Any

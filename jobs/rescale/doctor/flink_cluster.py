@@ -50,7 +50,7 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
         with suppress(ValueError):
             line = ReleaseLine.parse(release)
         if line in RELEASE_LINES:
-            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots are read, and it restores results")
+            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots can be read, and it restores results")
         elif line is not None and line < RELEASE_LINES[0]:
             meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
             checks.warn(

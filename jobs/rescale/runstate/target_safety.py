@@ -66,7 +66,7 @@ def refuse_unsafe_target(plan: Plan) -> None:
 
 
 def check_documents(target: str) -> None:
-    """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
+    """Raise `RequestError` if the directory beside a target, or a subdirectory, is not ours."""
     if is_s3(target):
         return
     with translated_errors(beside(target)):

@@ -1,8 +1,8 @@
 """Checks of the requested shape against the running job, before there is a savepoint.
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
-other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
-to them, too. But if the request names an operator that is not a vertex, it may be any of these.
+other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies to
+them, too. An operator in the request that is not a vertex may be any of these.
 """
 
 from __future__ import annotations
@@ -73,9 +73,8 @@ def check_shape(job: Job, request: Request) -> None:
 def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
     """Raise `RequestError` if `how_proven` would refuse a proof by files, whatever the source holds.
 
-    Such a proof needs state that is copied unchanged: files of RocksDB if the source holds them (`of_files`), as a
-    native savepoint or a checkpoint may, or key groups if both sides are in S3, which has checksums, and the format
-    stays.
+    Such a proof needs state that is copied unchanged. That may be files of RocksDB, which native savepoints and
+    checkpoints may hold (`of_files`); or key groups, if the format stays and both sides are in S3, which has checksums.
     """
     if proof is Proof.RECORDS:
         return

@@ -43,7 +43,7 @@ T = TypeVar("T")
 def sibling_task_id(task_id: str, other: str) -> str:
     """Return the id of another task of the same rescale.
 
-    All tasks of a rescale are in the same task group, if any, whose id comes before each of their ids.
+    If the tasks of a rescale are in a task group, their ids start with the id of the group.
     """
     group, dot, _ = task_id.rpartition(".")
     return f"{group}{dot}{other}"

@@ -4,8 +4,8 @@ A task logs the error's sentence, and ends like a process, with the error's exit
 A transient error is tried again with growing pauses, and so is a task whose process was lost. A bug of ours is final,
 too, and logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
 
-Since Airflow 3.3, a retry policy tells final errors from transient ones. Before, a final error is an
-`AirflowFailException`, too, which Airflow does not try again.
+Since Airflow 3.3, a retry policy tells final errors from transient ones. In older releases, a final error is also an
+`AirflowFailException`, which Airflow does not try again.
 """
 
 from __future__ import annotations

@@ -222,8 +222,8 @@ def hand_picked_sentences(insight: Insight) -> Iterator[str]:
         listed = _first_items([key.key for key in keys.keys])
         surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
         yield (
-            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) belong to a different subtask "
-            f"each, of {keys.parallelism}, as if picked by hand so that keyBy addresses subtasks. " + _effect(keys)
+            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) each belong to a different one "
+            f"of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
         )
         if keys.idle or keys.crowded:
             yield f"{keys.label}: {_remedies(keys)}"
