@@ -1,7 +1,7 @@
-"""A job whose rows change between checkpoints: RocksDB writes its directories, from those of a committed checkpoint.
+"""A job whose rows change between checkpoints; RocksDB writes its directories, starting from a committed checkpoint.
 
-Keys are those of the committed checkpoint, because each must lie in the key group of its hash: rows are deleted, come
-back, and get the values of other rows.
+Rows are deleted, restored, and get the values of other rows. All keys are from the committed checkpoint, because each
+key must be in the key group of its hash.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS = f"block_based_table_factory={{format_version=5;checksum=kCRC32c}};{MER
 
 
 class ChangingJob:
-    """The job in `directory`, which retains one checkpoint; its own databases lie in `work`."""
+    """The job in `directory`, which retains one checkpoint; its databases are in `work`."""
 
     def __init__(self, directory: str, work: Path, rng: Random) -> None:
         self.checkpoints: Checkpoints = checkpoints_in(FIXTURE, directory, work / "scratch")
@@ -49,7 +49,7 @@ class ChangingJob:
             writer.close()
 
     def complete_checkpoint(self) -> None:
-        """Change some rows and complete a checkpoint; older ones go, with the files that only they had."""
+        """Change some rows and complete a checkpoint; remove older ones, with the files that only they used."""
         handles = [tuple(self._files(number)) for number in range(len(self._writers))]
         self.checkpoints.copy_newest(self.checkpoints.number + 1)
         own = iter(handles)
@@ -60,7 +60,7 @@ class ChangingJob:
         somebodys_store(self.checkpoints.directory).delete(gone)
 
     def _files(self, number: int) -> Iterator[LocalFile]:
-        """Change a database, and yield the files of its checkpoint, of which it uploads new SST files alone."""
+        """Change a database, and yield the files of its checkpoint; only new SST files are uploaded."""
         writer = self._writers[number]
         for state in self._states[number]:
             self._change(number, state)

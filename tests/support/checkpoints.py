@@ -1,4 +1,4 @@
-"""A job's directory of checkpoints, made of a committed one: local or in S3, with files that come and go."""
+"""A job's checkpoint directory, local or in S3, made from a committed checkpoint; files can be added and removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Checkpoints:
         return [entry.uri for entry in somebodys_store(place).list(place)]
 
     def copy_newest(self, number: int) -> None:
-        """A later checkpoint with the same state, which shares the files that can be shared."""
+        """Make a later checkpoint with the same state, which shares the files that can be shared."""
         store, source = somebodys_store(self.directory), join(self.newest, METADATA)
         metadata = read_metadata(store.read_all(source, 1 << 20)[0], source)
         target = checkpoint_directory(self.directory, number)
@@ -82,7 +82,7 @@ class Checkpoints:
 
 
 def checkpoints_in(fixture: str, directory: str, scratch: Path) -> Checkpoints:
-    """The checkpoint of a fixture, whose handles point below `directory`."""
+    """Return a copy of a fixture's checkpoint whose handles point below `directory`."""
     local = edited.relocated(fixture, scratch)
     job = local.parent
     edited.edit(

@@ -1,4 +1,4 @@
-"""A run that rescales a job of a session cluster while it runs: the task of the DAG, without an Airflow around it."""
+"""A run that rescales a job of a session cluster while the job runs: the task of the DAG, without an Airflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, nat
 
 
 class LiveStory:
-    """A run with a `target`; `state` is that of its task, and its XComs. The rest is the form."""
+    """A run with a `target`, the `state` and XComs of its task, and the fields of its form."""
 
     def __init__(
         self, cluster: SessionCluster, job_id: str, jar: RunJar, target: str, *, parallelism: int, **form: Any
@@ -68,7 +68,7 @@ class LiveStory:
 
 
 def begin(cluster: SessionCluster, target: Path, *arguments: str, main: str = "Counts", **form: Any) -> LiveStory:
-    """Start a job that counts, and a run that rescales it while it runs."""
+    """Start a counting job, and return a run that rescales it while it runs."""
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept}
     job_id = cluster.run(2, *arguments, main=main, options=options)
