@@ -1,4 +1,4 @@
-"""State is lost only if the user agrees."""
+"""A run loses state only if the user agrees."""
 
 from __future__ import annotations
 

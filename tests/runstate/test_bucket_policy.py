@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest) -> S3Server:
 
 @pytest.fixture
 def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket with a source, and with objects of others whose names are similar to those of the target."""
+    """Return a bucket with a source, and with objects of others whose names are similar to those of the target."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     bucket = server.new_bucket("policy")
     home = f"s3://{bucket}"
@@ -103,7 +103,7 @@ FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
 
 
 def test_policy_refuses_each_forbidden_request(home: str, server: S3Server) -> None:
-    """If the policy let these requests pass, the other tests would show nothing."""
+    """If the policy let these requests pass, the other tests would prove nothing."""
     store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
     before = objects_of_others(home)
     for what, forbidden in FORBIDDEN.items():

@@ -93,7 +93,7 @@ def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) 
 
 @ENDS
 def test_temporary_file_inside_the_target_is_removed(end: End, tmp_path: Path) -> None:
-    """Temporary files lie there if the parent of the target is not writable. The writer of this one has ended."""
+    """Temporary files are there if the parent of the target is not writable. The writer of this one has ended."""
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
     dead.parent.mkdir()

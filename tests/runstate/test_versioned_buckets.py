@@ -1,6 +1,6 @@
 """A target in a bucket that keeps every version: a run publishes there, and can be discarded.
 
-A deletion there adds a delete marker and removes no version. Runs and discards need no more than that.
+A deletion there adds a delete marker and removes no version, which is enough for runs and discards.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of a job's checkpoints are copied while it runs on a real session cluster; after the stop, only the rest is."""
+"""Files of a running job's checkpoints are copied on a real session cluster; after the stop, only the rest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SMALL_FILES = {
     "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
     "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
 }
-"""Options with which a compaction rewrites a few of many files, and not all there is."""
+"""Options that let a compaction rewrite only a few of many files."""
 
 MAIN = "Bulk"
 
