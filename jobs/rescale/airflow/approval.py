@@ -194,7 +194,7 @@ class PlanApproval(ApprovalOperator):
 
 
 class SafeNotifier(BaseNotifier):
-    """Notifier that logs an error of another notifier as a warning, because the question stays nevertheless."""
+    """Notifier that logs an error of another notifier as a warning, so that the question is asked in any case."""
 
     def __init__(self, notifier: BaseNotifier) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The claim on a target: one plan at a time owns it.
 
-A run writes the claim right after its plan, put only if absent, and the claim names the plan. A run of the same plan
-resumes; a run of another plan is refused before it writes a byte. A store that ignores the condition would let two
-runs mix, so the condition is tried here on a probe, before anything else is written.
+A run puts the claim, if absent, right after its plan. The claim names the plan. A run of the same plan resumes; a run
+of another plan is refused before it writes a byte. A store that ignores the condition would let two runs mix, so the
+condition is tried here on a probe, before anything else is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Places of a run's files: the result is flat in the target, and the run's documents are in `<target>.rescale/`.
+"""Places of a run's files: those of the result in the target, and the run's documents in `<target>.rescale/`.
 
 Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
 """

@@ -30,7 +30,7 @@ class CancelMark(NamedTuple):
         return number
 
     def set(self, checkpoint: int | None) -> None:
-        """Set the mark. A later try does that again, because Airflow removes the XComs of a task before each try."""
+        """Set the mark. A later try sets it again, because Airflow removes the XComs of a task before each try."""
         for key, value in ((CANCELS_AFTER, checkpoint), (CANCELS, self.job_id)):
             self.state.set(key, value)
             self.ti.xcom_push(key, value)

@@ -94,7 +94,7 @@ def _matches(job: Job, checkpoint: Snapshot) -> bool:
 
 
 def _refuse_finished(job: Job, resolved: Resolved) -> None:
-    """Raise the plan's error for operators of which only some subtasks have finished, unless all may have since.
+    """Raise the plan's error for partially finished operators, unless all their subtasks may have finished since.
 
     Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
     vertex is, and none has finished completely.

@@ -144,13 +144,13 @@ def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> Follow
 def _limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
-        _number("--max-rounds", arguments.max_rounds, least=0),
-        _number("--publish-every", arguments.publish_every, least=1),
+        _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),
+        _number_of_rounds("--publish-every", arguments.publish_every, least=1),
         None if pause_above is None else rate_of(pause_above, "--pause-above"),
     )
 
 
-def _number(flag: str, text: str | None, *, least: int) -> int | None:
+def _number_of_rounds(flag: str, text: str | None, *, least: int) -> int | None:
     if text is None:
         return None
     with in_option(flag):
