@@ -235,7 +235,7 @@ def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
     run = plan_rescale(job.newest, target, SHAPE)
     other = plan_ahead(job, target, ("3",))
     begin_preparing(other)
-    unused = preparation._unused
+    unused = preparation._unused_files
 
     def claim_behind_the_listing(*arguments: object) -> list[str]:
         listed = unused(*arguments)  # type: ignore[arg-type]
@@ -243,7 +243,7 @@ def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
         return listed
 
     with monkeypatch.context() as patched:
-        patched.setattr(preparation, "_unused", claim_behind_the_listing)
+        patched.setattr(preparation, "_unused_files", claim_behind_the_listing)
         with pytest.raises(RequestError, match="a run has claimed the target"):
             prepare_files(other, InProcessTasks())
     assert before.items() <= files_in(target).items()

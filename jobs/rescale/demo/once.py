@@ -41,7 +41,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
             home.migrate()
             say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM} …")
             _run_dag(home, target)
-            _show(say, target)
+            _show_result(say, target)
             if with_flink:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
             ignore_interruptions()
@@ -63,7 +63,7 @@ def _run_dag(home: AirflowHome, target: str) -> None:
             raise failure("the run of the DAG failed", log)
 
 
-def _show(say: Say, target: str) -> None:
+def _show_result(say: Say, target: str) -> None:
     certificate = read_certificate(target)
     operators = counted(len(certificate.operators), "operator")
     say("")

@@ -118,7 +118,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
             )
         yield process
     finally:
-        _end(_PROCESS_MARK, mark)
+        _end_processes(_PROCESS_MARK, mark)
 
 
 def ask_to_end(processes: Iterable[Process]) -> None:
@@ -153,10 +153,10 @@ def failure(what: str, log: Path) -> RescaleError:
 
 def end_demo(mark: str) -> None:
     """End all processes that a demo has started."""
-    _end(_DEMO_MARK, mark)
+    _end_processes(_DEMO_MARK, mark)
 
 
-def _end(variable: str, mark: str) -> None:
+def _end_processes(variable: str, mark: str) -> None:
     """End all processes with the mark: first by SIGTERM, then by SIGKILL, until none is left."""
     processes = _marked_processes(variable, mark)
     for process in processes:

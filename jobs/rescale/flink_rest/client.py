@@ -264,15 +264,15 @@ class Flink:
 
     def latest_savepoint(self, job_id: str) -> str | None:
         """Return the place of the last completed savepoint of a job."""
-        return self._latest(job_id, "savepoint")
+        return self._latest_place(job_id, "savepoint")
 
     def latest_checkpoint(self, job_id: str) -> str | None:
         """Return the place of the last checkpoint that completed since the job started; savepoints do not count."""
-        return self._latest(job_id, "completed")
+        return self._latest_place(job_id, "completed")
 
     def restored_from(self, job_id: str) -> str | None:
         """Return the place of the snapshot that the job was last restored from."""
-        return self._latest(job_id, "restored")
+        return self._latest_place(job_id, "restored")
 
     def jars(self) -> dict[str, str]:
         """Return the names of the uploaded jars by id."""
@@ -326,7 +326,7 @@ class Flink:
         plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
         return {node.id: node.description for node in plan.nodes}
 
-    def _latest(self, job_id: str, kind: str) -> str | None:
+    def _latest_place(self, job_id: str, kind: str) -> str | None:
         """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None

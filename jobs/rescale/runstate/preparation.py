@@ -42,7 +42,7 @@ from rescale.text.errors import RequestError, SnapshotError
 _FILES_BETWEEN_CHECKS = 100
 """Number of files deleted between two checks for a claim on the target."""
 
-_REMOVABLE = (State.CLAIMED, State.MOVED, State.CERTIFIED)
+_REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 """States in which a run may remove prepared files that are not part of its result."""
 
 
@@ -99,7 +99,7 @@ def end_preparing(plan: Plan) -> None:
 
     Raises `RequestError` if the target was claimed or discarded meanwhile.
     """
-    unused = _unused(plan.target, prepared_sizes(plan))
+    unused = _unused_files(plan.target, prepared_sizes(plan))
     for at in range(0, len(unused), _FILES_BETWEEN_CHECKS):
         refuse_claimed(plan.target)
         open_store(plan.target).delete(unused[at : at + _FILES_BETWEEN_CHECKS])
@@ -128,11 +128,11 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
 
 def remove_unused_files(plan: Plan) -> None:
     """Remove the prepared files that are not part of a run's result, before the run publishes it."""
-    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVABLE:
-        open_store(plan.target).delete(_unused(plan.target, prepared_sizes(plan)))
+    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
+        open_store(plan.target).delete(_unused_files(plan.target, prepared_sizes(plan)))
 
 
-def _unused(target: str, used: Collection[str]) -> list[str]:
+def _unused_files(target: str, used: Collection[str]) -> list[str]:
     """Return the prepared files in a target that are not `used`."""
     entries = open_store(target).list(target)
     return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used]

@@ -75,7 +75,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _give_way(state, target)
-    listing = _list(target, keeps_prepared=keeps_follower)
+    listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
     of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
@@ -142,7 +142,7 @@ class _Listing:
         return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
 
 
-def _list(target: str, *, keeps_prepared: bool) -> _Listing:
+def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
     has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)

@@ -87,7 +87,7 @@ from rescale.text.names import quoted
 _LISTINGS = 2
 """Number of empty listings after which a directory counts as empty: a listing may be outdated."""
 
-_SHOWN = 500
+_QUOTED_CHARACTERS = 500
 """Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
 _RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
@@ -328,7 +328,7 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",
             path=uri,
-            found=data[:_SHOWN].decode(errors="replace"),
+            found=data[:_QUOTED_CHARACTERS].decode(errors="replace"),
             advice="name another target",
         ) from None
 

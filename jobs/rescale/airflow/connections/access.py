@@ -175,10 +175,10 @@ def s3_store_of(connection_id: str) -> Store:
     except RescaleError:
         raise
     except Exception as error:
-        raise _unusable(connection_id, error) from None
+        raise _unusable_connection(connection_id, error) from None
 
 
-def _unusable(connection_id: str, error: Exception) -> RequestError:
+def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
     """Return the error for an exception of the hook, or of the identity provider behind it."""
     return RequestError(
         f"the connection {connection_id!r} does not work: {error}",
@@ -205,7 +205,7 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
         error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
         raise
     except Exception as error:
-        raise _unusable(connection_id, error) from None
+        raise _unusable_connection(connection_id, error) from None
     if credentials is None:
         raise RequestError(
             f"the connection {connection_id!r} gives no access: it has no keys, and neither has the worker",

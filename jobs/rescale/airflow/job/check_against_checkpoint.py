@@ -64,7 +64,7 @@ def check_against_checkpoint(
         if not is_approved:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
-        raise _while_job_runs(error, latest) from None
+        raise _about_checkpoint(error, latest) from None
     except RescaleError as error:
         _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
@@ -143,7 +143,7 @@ def _refuse_mixed_maxima(resolved: Resolved) -> None:
         )
 
 
-def _while_job_runs(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
+def _about_checkpoint(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
     """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
     return error.recast(
         type(error),

@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
         follower = Follower(
             target,
-            _job(arguments, checkpoints, target),
+            _job_of(arguments, checkpoints, target),
             this_process(),
             move_plan,
             output.say,
@@ -88,10 +88,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         if arguments.finish:
             _finish(follower, arguments.master, output, yes=arguments.yes)
         else:
-            follower.follow(limits, partial(_report, output))
+            follower.follow(limits, partial(_print_round, output))
 
 
-def _report(output: Output, made: Round, waits_for: str) -> None:
+def _print_round(output: Output, made: Round, waits_for: str) -> None:
     output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
 
 
@@ -121,7 +121,7 @@ def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool)
     output.answer(document, lambda: outcome_text(document))
 
 
-def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
+def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
     """Return the job with the shape of the options; without any, with the shape of the existing follower."""
     values = values_of(arguments, "follow")
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})

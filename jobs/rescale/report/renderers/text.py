@@ -45,7 +45,7 @@ def _block(block: Block) -> str:
         case Command(line):
             return _INDENT + printable(line)
         case Table(headers, rows):
-            cells = [[_cut(printable(cell)) for cell in row] for row in rows]
+            cells = [[_cut_cell(printable(cell)) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
         case Figure(title, caption, _, numbers):
             return _blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
@@ -55,7 +55,7 @@ def _block(block: Block) -> str:
             return f"{printable(title)}\n\n{_blocks(inner)}"
 
 
-def _cut(cell: str) -> str:
+def _cut_cell(cell: str) -> str:
     """Return both ends of a long cell: SQL gives operators names of thousands of characters."""
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 

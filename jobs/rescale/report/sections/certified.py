@@ -23,11 +23,11 @@ def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
     ]
     blocks: list[Block] = [Bullets("", tuple(facts))]
     for make_table in (proofs_table, records_table, directories_table, checksums_table):
-        blocks += _cut(make_table(certificate), 2 * detail.rows)
+        blocks += _cut_table(make_table(certificate), 2 * detail.rows)
     return [Section("Certificate", tuple(blocks))]
 
 
-def _cut(shown: Table, most: int) -> list[Block]:
+def _cut_table(shown: Table, most: int) -> list[Block]:
     if not shown.rows:
         return []
     if len(shown.rows) <= most:
