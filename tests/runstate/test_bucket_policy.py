@@ -25,7 +25,7 @@ from rescale.storage.store import Store, open_store
 from rescale.text.errors import RequestError
 from support import snapshots
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 
@@ -43,7 +43,7 @@ def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     home = f"s3://{bucket}"
     put_files(Path(snapshots.directory("2-finished")), f"{home}/source")
     for name in ("target-2/file", "target.rescale/mine", "target.rescale2/claim", "target2"):
-        somebodys_store(home).put(f"{home}/{name}", b"somebody else's")
+        unprotected_store(home).put(f"{home}/{name}", b"somebody else's")
     return home
 
 

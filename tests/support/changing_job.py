@@ -20,7 +20,7 @@ from support import edited
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, Writer
-from support.s3 import somebodys_store
+from support.s3 import unprotected_store
 
 FIXTURE = "2-rocksdb-incremental"
 OPTIONS = f"block_based_table_factory={{format_version=5;checksum=kCRC32c}};{MERGE}"
@@ -57,7 +57,7 @@ class ChangingJob:
         self.checkpoints.delete_older(self.checkpoints.number)
         used = {file.stream.path for files in handles for file in files if isinstance(file.stream, FileStream)}
         gone = [uri for uri in self.checkpoints.shared() if uri not in used]
-        somebodys_store(self.checkpoints.directory).delete(gone)
+        unprotected_store(self.checkpoints.directory).delete(gone)
 
     def _files(self, number: int) -> Iterator[LocalFile]:
         """Change a database, and yield the files of its checkpoint; only new SST files are uploaded."""
@@ -67,7 +67,7 @@ class ChangingJob:
             if self._rng.random() < 0.2:
                 writer.compact(state)
         path = self._work / uuid.uuid4().hex
-        store = somebodys_store(self.checkpoints.directory)
+        store = unprotected_store(self.checkpoints.directory)
         for file in writer.checkpoint(path):
             known = (number, file.name)
             if known not in self._uploaded or not file.name.endswith(".sst"):

@@ -51,7 +51,7 @@ def new_clock(folder: Path) -> Clock:
 
 
 @dataclass(frozen=True)
-class ClockIsPut(Faults):
+class ClockShift(Faults):
     """Fault that shifts the clock of this process by a number of hours when a call is due."""
 
     hours: int = 0

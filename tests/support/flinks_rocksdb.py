@@ -25,7 +25,7 @@ _LIBRARY = "librocksdbjni-linux64.so"
 _TESTS = Path(__file__).parents[1]
 
 
-class RocksdbSaysNoError(Exception):
+class RocksdbLibraryError(Exception):
     """Error message of the RocksDB library."""
 
 
@@ -81,7 +81,7 @@ class FlinksRocksdb:
             self._process.kill()  # a late answer would be mistaken for that of the next request
             raise
         if said == "failed":
-            raise RocksdbSaysNoError(answer)
+            raise RocksdbLibraryError(answer)
         return answer
 
 

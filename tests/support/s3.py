@@ -111,7 +111,7 @@ class S3Server:
         return lines
 
 
-def somebodys_store(uri: str) -> Store:
+def unprotected_store(uri: str) -> Store:
     """Return the store of a place as in another process, where no sources are protected."""
     if not is_s3(uri):
         owned.forget()
@@ -121,7 +121,7 @@ def somebodys_store(uri: str) -> Store:
 
 def put_files(folder: Path, uri: str) -> str:
     """Put all files below a folder to `uri`, not as a run but as another client; return the URI."""
-    store = somebodys_store(uri)
+    store = unprotected_store(uri)
     for path in folder.rglob("*"):
         if path.is_file():
             name = join(uri, path.relative_to(folder).as_posix())

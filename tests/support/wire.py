@@ -37,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Deed:
+class Treatment:
     """Treatment of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
 
     The client gets the answer, or an error `instead` (a status, and an S3 error code with a `message`), or only half of
@@ -52,8 +52,8 @@ class Deed:
     pause: float = 0
 
 
-CARRIED_OUT = Deed()
-Decide = Callable[[Asked], Deed]
+CARRIED_OUT = Treatment()
+Decide = Callable[[Asked], Treatment]
 
 
 @dataclass
@@ -80,7 +80,7 @@ def wire_to(upstream: S3Server) -> Iterator[Wire]:
     server_port = urlsplit(upstream.endpoint).port
 
     class Handler(_Handler):
-        def decide(self, asked: Asked) -> Deed:
+        def decide(self, asked: Asked) -> Treatment:
             return wire.decide(asked)
 
         upstream = ("127.0.0.1", server_port or 80)
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream: tuple[str, int]
 
-    def decide(self, asked: Asked) -> Deed:
+    def decide(self, asked: Asked) -> Treatment:
         raise NotImplementedError
 
     def _hand_on(self) -> None:
