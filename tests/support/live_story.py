@@ -68,7 +68,7 @@ class LiveStory:
 
 
 def begin(cluster: SessionCluster, target: Path, *arguments: str, main: str = "Counts", **form: Any) -> LiveStory:
-    """Start a counting job, and return a run that rescales it while it runs."""
+    """Start a job that counts, and a run that rescales it while it runs."""
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept}
     job_id = cluster.run(2, *arguments, main=main, options=options)

@@ -23,7 +23,7 @@ _PUBLISHED = {
     State.EMPTIED: "its result was published, and deleted since",
     State.PUBLISHING: "its result may have been published",
 }
-"""States that the target may have if another run, or the command line, carried the plan out before the rejection."""
+"""States of a target that another run, or the command line, may have caused before the rejection."""
 
 
 def rejection_of(ti: Any) -> str | None:

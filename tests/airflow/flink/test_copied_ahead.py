@@ -38,7 +38,7 @@ SMALL_FILES = {
     "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
     "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
 }
-"""Options that let a compaction rewrite only a few of many files."""
+"""Options with which a compaction rewrites a few of many files, and not all there is."""
 
 MAIN = "Bulk"
 

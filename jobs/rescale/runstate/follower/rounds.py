@@ -80,11 +80,11 @@ def followed_job(target: str) -> FollowedJob | None:
     uri = follower_place(target)
     if open_store(uri).stat(uri) is None:
         return None
-    return _read_document(uri, FollowedJob)
+    return _decoded(uri, FollowedJob)
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
-    """Let the target follow the job. Raises `RequestError` if it follows another job, or with another shape."""
+    """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
     uri, store = follower_place(target), open_store(target)
     document = msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
     if followed_job(target) is None:
@@ -105,8 +105,8 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
         if current is None
         else "the target follows another job, or follows it in another shape",
         path=follower_place(target),
-        expected=_format_job(job),
-        found=None if current is None else _format_job(current),
+        expected=_described(job),
+        found=None if current is None else _described(current),
         advice=Advice("name another target, or remove what that follower left: ", command("discard", quoted(target))),
     )
 
@@ -126,7 +126,7 @@ def finished_rounds(target: str) -> list[int]:
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return None if open_store(uri).stat(uri) is None else _read_document(uri, Round)
+    return None if open_store(uri).stat(uri) is None else _decoded(uri, Round)
 
 
 def write_round(target: str, made: Round) -> None:
@@ -175,12 +175,12 @@ def _document_place(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), f"{checkpoint}.json")
 
 
-def _format_job(job: FollowedJob) -> str:
+def _described(job: FollowedJob) -> str:
     options = [f"{option} {value}" for option, value in job.options.items() if value]
     return ", ".join([job.checkpoints, *options])
 
 
-def _read_document(uri: str, kind: type[T]) -> T:
+def _decoded(uri: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
