@@ -19,7 +19,7 @@ def check_source(checks: CheckList, source: str) -> int | None:
     subject, source = "source", source.removesuffix("/_metadata")
     if not is_s3(source) and Path(source).exists():
         owned.protect([source])  # from now on, nothing in this process may write to the source
-    with checks.failing(subject, f"list {source}", "inspect and plan list the files of a snapshot"):
+    with checks.failing(subject, f"list {source}", "inspect and plan look for the files of a snapshot by listing"):
         files = open_store(source).list(source)
         size = sum(entry.size for entry in files)
         result = f"{counted(len(files), 'file')}, {human_bytes(size)}"
