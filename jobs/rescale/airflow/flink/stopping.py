@@ -265,7 +265,7 @@ def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobToRest
     """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
         _refuse_running_job(before, start, run)
-    return start_job(hand_over, start, *_start_seed(run, before))
+    return start_job(hand_over, start, *_seed(run, before))
 
 
 def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
@@ -301,7 +301,7 @@ def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
             if before.taking is StopMode.CHECKPOINT:
                 return JobEndQuestion(before.flink, before.job_id) if job.state == CANCELLING else None
             return _pending_savepoint(flink, before, run)
-    return withdraw_job(before.hand_over, *_start_seed(run, before))
+    return withdraw_job(before.hand_over, *_seed(run, before))
 
 
 def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
@@ -339,12 +339,12 @@ def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuest
     return start_job(before.hand_over, start, *_restart_seed(run, before))
 
 
-def _start_seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
+def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
     return ("job", run, before.job_id if before is not None else "")
 
 
 def _restart_seed(run: str, before: JobToRestart) -> tuple[str, ...]:
-    return ("back", *_start_seed(run, before))
+    return ("back", *_seed(run, before))
 
 
 def find_job(flink: Flink, job: str) -> JobLine:
