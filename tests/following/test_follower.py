@@ -282,9 +282,9 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
         for number in (4, 5):
             checkpoints_follow(job, [number])
             pinned.append(number)
-            wait_until(lambda: pins.between() == pinned, "the pin")
+            wait_until(lambda: pins.flushed_numbers() == pinned, "the pin")
         assert follower.next_round().checkpoint == 5
-        assert (pins.numbers(), pins.between()) == ([3, 5], [])
+        assert (pins.numbers(), pins.flushed_numbers()) == ([3, 5], [])
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:

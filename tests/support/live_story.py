@@ -1,4 +1,4 @@
-"""A run that rescales a job of a session cluster while it runs: the task of the DAG, without an Airflow around it."""
+"""A run that rescales a job of a session cluster while the job runs: the task of the DAG, without an Airflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, nat
 
 
 class LiveStory:
-    """A run with a `target`; `state` is that of its task, and its XComs. The rest is the form."""
+    """A run with a `target`, the `state` and XComs of its task, and the fields of its form."""
 
     def __init__(
         self, cluster: SessionCluster, job_id: str, jar: RunJar, target: str, *, parallelism: int, **form: Any

@@ -135,7 +135,7 @@ class Follower:
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     complete = complete_checkpoints(self.job.checkpoints)[-1:]
-                    if complete > max(self._pins.numbers()[-1:], self._pins.between()[-1:]):
+                    if complete > max(self._pins.numbers()[-1:], self._pins.flushed_numbers()[-1:]):
                         self._pins.pin_flushed(complete[0])
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
@@ -271,7 +271,7 @@ class Follower:
         newest = self.newest_round()
         if newest is None:
             return []
-        numbers = [number for number in self._pins.between() if newest.checkpoint < number < checkpoint]
+        numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
         return side_by_side(self._pins.open_flushed, numbers)
 
     def _make(self, planned: RoundPlan) -> Round:
@@ -317,7 +317,7 @@ class Follower:
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
-            newer = [number for number in self._pins.between() if number > newest.checkpoint]
+            newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
             self._pins.remove_all_but(kept, newer)
 
     def _publish_due(self, limits: Limits) -> None:

@@ -57,14 +57,13 @@ file. A mark is removed by `discard`, when no file is left; or by the publisher 
 discarded before. `discard` checks its note again before each request that deletes: if the note is gone, another discard
 has finished, and the files may belong to a new run.
 
-Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target:
-the target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`).
+Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target: the
+target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`).
 
-Limits. A process can be paused for any time between its last check and the request that follows, and no store has a
-request that does both. So three things can go wrong. A publisher that is paused for as long as a job takes to own the
-result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a new run of the
-same plan. A paused publisher publishes although meanwhile the question of an approval
-has been put.
+Limits. No store can check one file and change another in one request, so a process can be paused for any time between
+its last check and the request that follows. Three things can go wrong. A publisher that is paused for as long as a job
+takes to own the result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a
+new run of the same plan. A paused publisher publishes although meanwhile the question of an approval has been put.
 """
 
 from __future__ import annotations
@@ -88,10 +87,10 @@ from rescale.text.names import quoted
 _LISTINGS = 2
 """Number of empty listings after which a directory counts as empty: a listing may be outdated."""
 
-_SHOWN = 500
-"""Characters that an error shows of a file that is not a claim; a claim is shorter."""
+_QUOTED_CHARACTERS = 500
+"""Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
-_THE_RUN_COPIES = "the run that has claimed it copies what is missing"
+_RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, as they name the handles that they write."""
@@ -173,7 +172,7 @@ _STATES = {
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
     State.CERTIFIED: "the result is validated, and not published yet",
-    State.PUBLISHING: "the target was about to be published, and may have been",
+    State.PUBLISHING: "the target was about to be published, and may have been published",
     State.PUBLISHED: "the target is published",
     State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
     State.EMPTIED: "the target was published, and all of its files are gone: only the documents beside it are left",
@@ -200,19 +199,19 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
     """Return the state of a target that the plan with the digest `holder` claims; None without a claim."""
     places, store = Places(target, ""), open_store(target)
 
-    def is_there(place: str) -> bool:
+    def exists(place: str) -> bool:
         return store.stat(place) is not None
 
     ours = holder is not None and holder == digest
-    if is_there(places.metadata):
+    if exists(places.metadata):
         return State.PUBLISHED if ours else State.OCCUPIED
     if not ours:
         return State.FREE if holder is None else State.TAKEN
-    if is_there(places.published):
+    if exists(places.published):
         return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED
-    if is_there(places.candidate) and is_there(places.certificate):
-        return State.PUBLISHING if is_there(places.publishing) else State.CERTIFIED
-    return State.MOVED if all(is_there(places.written_handles(step)) for step in STEPS) else State.CLAIMED
+    if exists(places.candidate) and exists(places.certificate):
+        return State.PUBLISHING if exists(places.publishing) else State.CERTIFIED
+    return State.MOVED if all(exists(places.written_handles(step)) for step in STEPS) else State.CLAIMED
 
 
 def permit(plan: Plan, transition: Transition) -> State:
@@ -276,7 +275,7 @@ def refuse_unless(
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_THE_RUN_COPIES
+        advice=_RUN_COPIES_THE_REST
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
         else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
@@ -329,7 +328,7 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",
             path=uri,
-            found=data[:_SHOWN].decode(errors="replace"),
+            found=data[:_QUOTED_CHARACTERS].decode(errors="replace"),
             advice="name another target",
         ) from None
 
@@ -346,8 +345,8 @@ def is_being_discarded(target: str) -> bool:
     return open_store(uri).stat(uri) is not None
 
 
-def _advice(state: State, target: str, holders: State | None) -> str:
-    """Return advice for a target in this state; `holders` is its state for the plan that has claimed it."""
+def _advice(state: State, target: str, holder_state: State | None) -> str:
+    """Return advice for a target in this state; `holder_state` is its state for the plan that has claimed it."""
     match state:
         case State.CLAIMED | State.MOVED:
             return Advice(SAME_COMMAND, ": it resumes")
@@ -362,7 +361,7 @@ def _advice(state: State, target: str, holders: State | None) -> str:
             return Advice("remove these documents, or name another target: ", command("discard", quoted(target)))
         case State.PUBLISHED | State.OCCUPIED:
             return "to remove it, delete the directory yourself"
-        case State.TAKEN if holders is not None and Transition.DISCARD not in TRANSITIONS[holders]:
+        case State.TAKEN if holder_state is not None and Transition.DISCARD not in TRANSITIONS[holder_state]:
             return "name another target"
         case State.TAKEN:
             return Advice(

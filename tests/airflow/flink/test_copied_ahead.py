@@ -1,4 +1,4 @@
-"""Files of a job's checkpoints are copied while it runs on a real session cluster; after the stop, only the rest is."""
+"""Files of a running job's checkpoints are copied on a real session cluster; after the stop, only the rest."""
 
 from __future__ import annotations
 

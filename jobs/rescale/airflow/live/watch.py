@@ -114,7 +114,7 @@ class Watch:
             copy_ahead(self.before, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
-        """Return the plan of a full run from a checkpoint; it is made once for each checkpoint in turn."""
+        """Return the plan of a full run from a checkpoint; the plan of the last checkpoint is cached."""
         if self._planned is None or self._planned[0] != checkpoint:
             self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
         return self._planned[1]

@@ -21,7 +21,7 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
 
 A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
 kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
-target do the same; if one removes a round too early, the other refuses to continue it.
+target remove the same files; if one removes a round too early, the other refuses to continue it.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An

@@ -9,8 +9,8 @@ The `_metadata` of a checkpoint is pinned last and removed first: if it exists, 
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
 checkpoint that has vanished serve the next one.
 
-Of a checkpoint *between* two rounds, only flushed SST files are needed: the next round looks for changed keys in them.
-So its SST files below level 0, which compactions write, are not pinned, and its `_metadata` is pinned as `_flushed`.
+For a checkpoint *between* two rounds, only flushed SST files are pinned: the next round looks for changed keys in them.
+SST files below level 0, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Pins:
                 missing.append(_whole(uri, version))
         side_by_side(self._keep, missing)
         self._keep(_whole(metadata, listed.metadata))
-        return self._pinned(checkpoint, listed.files)
+        return self._pinned_checkpoint(checkpoint, listed.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.
@@ -94,7 +94,7 @@ class Pins:
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
 
-    def between(self) -> list[int]:
+    def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
         entries = open_store(self.place).list(self.place)
         folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
@@ -117,7 +117,7 @@ class Pins:
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
         """Return a checkpoint whose files are all pinned."""
-        return self._pinned(number, self._files(number))
+        return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
         """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need."""
@@ -131,12 +131,12 @@ class Pins:
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
     def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
-        """Return the files of a pinned checkpoint by their places in the job's directory."""
+        """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
 
     def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
-        """Return the place of the `_metadata` of a pinned checkpoint, with the name `own`."""
+        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `own`."""
         return join(checkpoint_directory(self.place, checkpoint), own)
 
     def _keep(self, source: Span) -> None:
@@ -153,7 +153,7 @@ class Pins:
         digest = hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
         return join(self.place, f"{_ELSEWHERE}/{digest}")
 
-    def _pinned(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
+    def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:

@@ -23,8 +23,8 @@ from rescale.text.names import quoted
 
 T = TypeVar("T")
 
-MOST_DESCRIBED = 50
-"""Number of rounds whose documents are kept when their state is removed."""
+KEPT_DOCUMENTS = 50
+"""Number of rounds whose documents stay when their state is removed."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Round:
     """A finished round.
 
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
-    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
-    written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
-    is the duration of the round; None if its process was killed before it was recorded. `compared` is the checkpoint of
-    the round since the base in which every record was compared; None if there is none.
+    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` counts the bytes
+    written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
+    `seconds` is the duration of the round; None if its process was killed before it was recorded. `compared` is the
+    checkpoint of the round since the base in which every record was compared; None if there is none.
     """
 
     number: int
@@ -96,7 +96,7 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
-    """Raise `RequestError` unless the target follows this job in this shape."""
+    """Raise `RequestError` unless the target follows this job with this shape."""
     current = followed_job(target)
     if current == job:
         return
@@ -138,8 +138,8 @@ def write_round(target: str, made: Round) -> None:
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
-    numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
-    made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])
+    numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
+    made = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
     return tuple(each for each in made if each is not None)
 
 
@@ -151,7 +151,7 @@ def remove_rounds(target: str, *, keep: Collection[int]) -> None:
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
     files = [entry.uri for entry in store.list(place)]
-    last = {_document_place(target, number) for number in sorted(_described_in(place, files))[-MOST_DESCRIBED:]}
+    last = {_document_place(target, number) for number in sorted(_documented_rounds(place, files))[-KEPT_DOCUMENTS:]}
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
@@ -160,13 +160,13 @@ def remove_rounds(target: str, *, keep: Collection[int]) -> None:
 
 
 def _round_of(place: str, uri: str) -> str:
-    """Return the checkpoint in the name of a round's file: in its target, among its documents, or its own document."""
+    """Return the checkpoint number in the path of a round's file: in its target, beside it, or its document."""
     first = uri.removeprefix(f"{place}/").partition("/")[0]
     return first.removesuffix(".json").removesuffix(BESIDE)
 
 
-def _described_in(place: str, files: Iterable[str]) -> Iterator[int]:
-    """Yield the checkpoints of the rounds whose documents are among these files."""
+def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:
+    """Yield the checkpoint numbers of the rounds whose documents are among these files."""
     of_document = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
     return (int(match[1]) for uri in files if (match := of_document.fullmatch(uri)))
 
