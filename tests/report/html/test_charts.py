@@ -23,8 +23,8 @@ from rescale.report.html.charts import bar_charts, curve, sparks, stacked_bars
 
 def attributes(svg: str, tag: str, *names: str) -> list[tuple[str | None, ...]]:
     """Return these attributes of each element with the tag, None for one that is missing."""
-    found = [dict(re.findall(r'([\w-]+)="([^"]*)"', each)) for each in re.findall(f"<{tag} ([^>]*)>", svg)]
-    return [tuple(each.get(name) for name in names) for each in found]
+    values = [dict(re.findall(r'([\w-]+)="([^"]*)"', each)) for each in re.findall(f"<{tag} ([^>]*)>", svg)]
+    return [tuple(each.get(name) for name in names) for each in values]
 
 
 def bars(heights: tuple[float, ...], tooltips: tuple[str, ...]) -> str:

@@ -111,5 +111,5 @@ def test_no_change_gives_the_same_snapshot(tmp_path: Path) -> None:
 def test_offsets_of_a_newer_connector_are_refused(tmp_path: Path) -> None:
     newer = [[reader_element("orders", 0, 5, version=9)]]
     taken = open_snapshot(source_savepoint(tmp_path / "s", newer, enumerator([("orders", 0, 0)])))
-    with pytest.raises(SnapshotError, match="changes Kafka offsets that cannot be read.*version 9"):
+    with pytest.raises(SnapshotError, match=r"changes Kafka offsets that cannot be read.*version 9"):
         changed(taken, new_offset(0, 7))
