@@ -28,11 +28,6 @@ def drawn(*ribbons: Ribbon, after: Strip | None = AFTER) -> str:
     return str(key_group_map(KeyGroupMap(BEFORE, ribbons, after), "moves"))
 
 
-def places(svg: str, tag: str) -> list[int]:
-    """Return the y of each element with the tag, in their order."""
-    return [int(y) for y in re.findall(rf'<{tag} [^>]*?\by="(\d+)"', svg)]
-
-
 def test_ribbon_leads_from_old_to_new_key_groups() -> None:
     paths = re.findall('<path d="(.*?)"(?: class="(.*?)")?><title>(.*?)</title>', drawn(STAYS, ODD, MOVES))
     assert paths[0] == ("M0 0H500C500 500 250 500 250 1000H0C0 500 0 500 0 0", "stays", "stays")
@@ -43,16 +38,13 @@ def test_ribbon_leads_from_old_to_new_key_groups() -> None:
 @pytest.mark.parametrize(("ribbons", "after"), [((), None), ((MOVES,), AFTER), ((), AFTER)])
 def test_strips_follow_each_other_down_to_the_height(ribbons: tuple[Ribbon, ...], after: Strip | None) -> None:
     svg = drawn(*ribbons, after=after)
-    height = re.search('height="([0-9]+)"', svg)
-    assert height is not None
-    labels = re.findall('<text class="label" x="0" y="([0-9]+)">(.*?)<', svg)
-    strips = [BEFORE] if after is None else [BEFORE, after]
-    assert [label for _, label in labels] == [strip.label for strip in strips]
-    images = places(svg, "image")
-    first, *rest = [int(labels[0][0]), *images, *(int(y) for y, _ in labels[1:])]
-    assert len(images) == len(strips)
-    assert all(low < high for low, high in pairwise((first, *rest, int(height[1]))))
-    assert max(places(svg, "rect")) + 16 < int(height[1]), "owners end below the drawing"
+    places = {(int(y), int(y) + int(height)) for y, height in re.findall(r' y="(\d+)"[^>]* height="(\d+)"', svg)}
+    assert len(places) == (2 if after is None else 4 + len(ribbons)), "cells and owners of each strip, and the ribbons"
+    labels = [int(y) for y in re.findall(r'class="label" x="0" y="(\d+)"', svg)]
+    strips = sorted({*places, *((y - 13, y + 5) for y in labels)})
+    assert strips[0][0] == 0
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(strips)), strips
+    assert strips[-1][1] <= int(svg.partition('height="')[2].partition('"')[0])
 
 
 def test_subtask_too_narrow_for_its_number_has_a_tooltip_only() -> None:
