@@ -20,21 +20,24 @@ def round_document(made: Round, waits_for: str) -> RoundLine:
     return RoundLine(**vars(made), waits_for=waits_for)
 
 
-def round_line(made: Round, waits_for: str) -> str:
-    """Return a sentence on a round: what it moved, how long it took, and how long the last round would take now."""
+def round_line(made: Round, waits_for: str | None) -> str:
+    """Return a sentence on a round: what it moved, how long it took, and how long a last round would take.
+
+    `waits_for` is what the next round, or the cut-over, waits for; None if that begins.
+    """
     parts = [f"{_named(made)}: checkpoint {made.checkpoint}", *_because(made)]
     if made.rows_came is not None and made.rows_left is not None:
-        parts.append(f"{counted(made.rows_came, 'row')} came and {made.rows_left:,} left")
+        parts.append(f"{counted(made.rows_came, 'row')} added and {made.rows_left:,} removed")
     parts.append(f"{human_bytes(made.bytes_changed)} written, {human_bytes(made.bytes_read)} of files read")
     if made.change_rate is not None:
-        parts.append(f"{human_bytes(made.change_rate)}/s of change")
+        parts.append(f"the job changes {human_bytes(made.change_rate)}/s")
     if made.seconds is not None:
         parts.append(f"took {duration(made.seconds)}")
     if made.compared is not None:
         parts.append(f"every record was compared at checkpoint {made.compared}")
     last = made.last_round_seconds
-    parts.append("a last round: not known yet" if last is None else f"a last round now: about {duration(last)}")
-    return f"{', '.join(parts)}; waits for {waits_for}"
+    parts.append(f"a last round would take {'a time not known yet' if last is None else f'about {duration(last)}'}")
+    return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
 
 
 def _named(made: Round) -> str:
@@ -45,5 +48,5 @@ def _named(made: Round) -> str:
 
 def _because(made: Round) -> list[str]:
     if made.kind is RoundKind.JOINED:
-        return [f"joined with all rounds since the base {made.root} ({made.reason})"]
+        return [f"all changes since the base, checkpoint {made.root}, because {made.reason}"]
     return [f"a full run, because {made.reason}"] if made.reason else []

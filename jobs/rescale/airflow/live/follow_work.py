@@ -77,8 +77,8 @@ def follow_and_cut_over(
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
         downtime = None if resumed else round(parts.elapsed, 1)
-    stood = "an earlier try has cancelled it" if downtime is None else f"it stood still for {downtime:.1f} s"
-    log.info("%s; %s", describe_answer(started), stood)
+    stood = "for a time not known: an earlier try has cancelled it" if downtime is None else f"for {downtime:.1f} s"
+    log.info("%s; the job stood still %s", describe_answer(started), stood)
     log.info("%s", put_report(plan, rounds=described_rounds(target)))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
     remove_follower(target)

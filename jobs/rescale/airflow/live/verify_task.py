@@ -36,7 +36,7 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
         )
         raise
     certificate = document.read(Certificate)
-    log.info("verdict: %s, by every record", certificate.verdict)
+    log.info("verdict: %s; every record was compared", certificate.verdict)
     return as_output(certificate_summary(certificate, followed["certificate"]))
 
 
