@@ -187,7 +187,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     assert follower.plan_last().prepared.plan.checkpoint_id == 4
     finish(follower)
     assert open_snapshot(follower.target).metadata.checkpoint_id == 4
-    assert any("discarded" in line for line in said)
+    assert any("discarding" in line for line in said)
 
 
 def with_other_backends(metadata: Metadata) -> Metadata:

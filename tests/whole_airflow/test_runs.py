@@ -57,7 +57,7 @@ def test_ordinary_run_warns_only_of_the_savepoint(succeeded: tuple[Run, str]) ->
     run, target = succeeded
     for task_id in ("approve", "publish", "announce", "end"):
         assert {line.get("level") for line in run.log(task_id)} <= {"info", None}, task_id
-    assert f"the result is published: {target}" in run.log_text("end")
+    assert f"the result was published: {target}" in run.log_text("end")
     assert "{" not in run.log_text("end")
 
 

@@ -29,6 +29,7 @@ from rescale.airflow.forms.filled_form import (
 )
 from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
+from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
 from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
@@ -226,7 +227,7 @@ def published_plan(planned: Summary | None) -> Plan:
     plan = load_plan(required_output(PLAN, planned)["plan"])
     if not was_published(plan):
         raise RequestError(
-            f"nothing was published: the task {PUBLISH!r} did not finish",
+            f"{unpublished_clause(plan.target, plan.digest)}: the task {PUBLISH!r} did not finish",
             path=plan.target,
             advice=f"clear the task {PUBLISH!r} and those after it",
         )

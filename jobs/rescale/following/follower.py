@@ -162,7 +162,7 @@ class Follower:
             except UnsupportedError as error:
                 if before is None:
                     raise
-                self.say(f"checkpoint {pinned.checkpoint} is left out: {error.what}")
+                self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
             made = self._make(planned)
@@ -255,7 +255,7 @@ class Follower:
                 except SnapshotError as error:
                     if attempts == _ATTEMPTS:
                         raise
-                    self.say(f"checkpoint {tried} cannot be pinned: {error.what}; the newest one is tried again")
+                    self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
             elif tried == -1 and newest == -1:
                 tried = -2
                 self.say(f"waiting for the first complete checkpoint in {self.job.checkpoints}")
@@ -331,7 +331,7 @@ class Follower:
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)
             self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
-            self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
+            self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
         """Compare every record of the newest round with its checkpoint, unless one since the base already was.
@@ -341,7 +341,7 @@ class Follower:
         if newest.kind is RoundKind.BASE or newest.compared is not None:
             return newest
         target = round_target(self.target, newest.checkpoint)
-        self.say(f"every record of round {newest.number} is compared with checkpoint {newest.checkpoint}")
+        self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
         try:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
@@ -361,7 +361,7 @@ class Follower:
             return
         holder = claimed_by(self.target)
         if self._may_be_discarded(holder):
-            self.say("an unpublished result of an older checkpoint is discarded")
+            self.say("discarding an unpublished result of an older checkpoint")
             discard(self.target, keeps_follower=True)
 
     def _may_be_discarded(self, digest: str | None) -> bool:

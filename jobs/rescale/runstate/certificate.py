@@ -236,7 +236,7 @@ def certificate_for(plan: Plan) -> Certificate:
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(
-            "the certificate is another plan's; nothing was published",
+            "the certificate is another plan's",
             path=places_of(plan).certificate,
             expected=plan.digest,
             found=certificate.plan,

@@ -107,7 +107,7 @@ def _certified_candidate(plan: Plan) -> tuple[Certificate, bytes]:
     sha256 = hashlib.sha256(candidate).hexdigest()
     if certificate.candidate_sha256 != sha256:
         raise IntegrityError(
-            "the candidate for `_metadata` is not the validated one; nothing was published",
+            "the candidate for `_metadata` is not the validated one",
             path=place,
             expected=certificate.candidate_sha256,
             found=sha256,

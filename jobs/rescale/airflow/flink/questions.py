@@ -169,6 +169,8 @@ def describe_answer(answer: Answer) -> str:
             return f"the {where.resource} {where.namespace}/{where.name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
+        case {"job": job, "went_back": False}:
+            return f"job {job} still runs"
         case {"job": job}:
             return f"job {job} has ended"
         case _:

@@ -288,6 +288,14 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
         )
 
 
+def job_of_result(before: JobToRestart, run: str, result: str) -> str | None:
+    """Return the job, or the FlinkDeployment, that this run has started from its result; None if it does not run."""
+    if isinstance(before.hand_over, PatchDeployment):
+        is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == result
+        return before.hand_over.place if is_its else None
+    return running_job(before.hand_over, *_seed(run, before))
+
+
 def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
     """End a savepoint in progress or a job that was started from the result, before the job is started again.
 

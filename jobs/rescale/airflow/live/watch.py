@@ -244,4 +244,5 @@ class Watch:
 
 def _described(newest: Round) -> str:
     last = newest.last_round_seconds
-    return f"round {newest.number}; a last round: {'not known yet' if last is None else f'about {duration(last)}'}"
+    takes = "a time not known yet" if last is None else f"about {duration(last)}"
+    return f"round {newest.number}; a last round would take {takes}"

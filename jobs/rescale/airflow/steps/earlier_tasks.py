@@ -32,6 +32,9 @@ WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
 ROUNDS = "rounds"
 """Key of the XCom, and of the state of the task that follows a job, that describes the newest round."""
 
+FOLLOWED = "followed"
+"""Key of the XCom with the target of the task that follows a job, from the start of the task on."""
+
 APPROVED = "approved"
 """Key of the XCom with the answer: the digest of the `plan`, whether it is `approved`, and by whom (`words`).
 

@@ -23,7 +23,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
-from rescale.runstate.follower.rounds import FollowedJob, Round, described_rounds, followed_job
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
 from rescale.runstate.publication import publish
 from rescale.runstate.states import refuse_unpublished
 from rescale.storage.files import owned
@@ -99,7 +99,8 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
     with waiting(f"reading {follower.job.checkpoints}"):
         planned = follower.plan_last()
     if planned.reason is not None:
-        output.say(f"the last round does not continue the one before: {planned.reason}")
+        moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
+        output.say(f"the last round moves {moved}, because it cannot continue the round before it: {planned.reason}")
     rounds = described_rounds(follower.target)
     carry_out(
         planned.prepared,

@@ -54,7 +54,9 @@ def _verdict(changes: FileChanges) -> list[str]:
         f"A round from A to B would read {human_bytes(read)} of {human_bytes(changes.total('bytes'))}{also}, "
         f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
         "checkpoints in between.",
-        f"Estimate: a last round takes {duration(changes.round_seconds)}, a full run {duration(changes.run_seconds)}.",
+        f"Estimate, if the parallelism stays: a last round takes {duration(changes.round_seconds)}, a full run "
+        f"{duration(changes.run_seconds)}. Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a "
+        "round.",
     ]
     if changes.pays:
         return [*lines, "A live rescale to another max parallelism pays off (rescale follow)."]

@@ -268,8 +268,8 @@ def duration_sentences(insight: Insight) -> Iterator[str]:
     if times is None:
         return
     yield (
-        "estimated, on two cores: the job is down during this run, for about "
-        f"{duration(times.run)}, and while Flink restores, for about {duration(times.restore)}"
+        f"estimated, on two cores: a run takes about {duration(times.run)}, and then Flink restores for about "
+        f"{duration(times.restore)}; the job is down for both, unless its state is moved while it runs"
     )
     if times.flink is not None:
         yield f"Flink's own rescale, without this run: the job is down for about {duration(times.flink)}"
