@@ -26,6 +26,9 @@ class Job:
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
 
+    def leave(self) -> None:
+        """Do nothing: there are no rounds."""
+
     def take_source(self, *_: object) -> None:
         self.checkpoint += 1
 

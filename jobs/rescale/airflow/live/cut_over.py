@@ -51,10 +51,7 @@ _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
 
 
-_ANOTHER_RUN = (
-    "trigger another run with the job's name and another target: it makes a new base. The rounds cannot go on, because "
-    "the first checkpoint of the job that runs now has all files under new names"
-)
+_ANOTHER_RUN = "trigger another run with the job's name and the same target: it goes on with the rounds of this one"
 
 
 class WentBackError(RequestError):
@@ -196,6 +193,7 @@ class CutOver:
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
+        self.follower.leave()
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN
         return error.recast(WentBackError, what, advice=advice)
