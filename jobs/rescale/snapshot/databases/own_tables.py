@@ -64,11 +64,10 @@ def differing_tables(
     Raises `SnapshotError` if a file that Flink may have uploaded again is damaged.
     """
     old, new = _by_place(earlier, before), _by_place(later, after)
-    gone, added = ([own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old)))
-    again = _uploaded_again(earlier, gone, later, added)
-    names = (frozenset(table.file.name for table in own) for own in (gone, added))
-    old_names, new_names = (own - again for own in names)
-    return old_names, new_names
+    sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
+    again = _uploaded_again(earlier, sides[0], later, sides[1])
+    gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
+    return gone, added
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
