@@ -19,6 +19,7 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
+from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
@@ -299,11 +300,11 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     follower.move_last(planned)
     if published:
         publish(failed)
-    follower.leave()
+    leave(follower)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
-    with pytest.raises(RequestError, match="follows another job"):
+    with pytest.raises(RequestError, match="which was started again after its cut-over had failed"):
         follower.next_round()
 
     again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
@@ -329,7 +330,7 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     claim(finish_of_another, by={"host": "there"})
     carry_out(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
-    follower.leave()
+    leave(follower)
     assert is_published(finish_of_another)
 
 

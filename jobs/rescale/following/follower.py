@@ -35,7 +35,6 @@ from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
     begin_following,
-    end_following,
     finished_rounds,
     followed_job,
     read_round,
@@ -45,7 +44,7 @@ from rescale.runstate.follower.rounds import (
     write_round,
 )
 from rescale.runstate.places import Places
-from rescale.runstate.publication import publish, was_published, withdraw
+from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
@@ -188,22 +187,6 @@ class Follower:
         planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
         self._discard_older(planned.prepared.plan)
         return planned
-
-    def leave(self) -> None:
-        """Stop following a job that was started again, and keep the rounds for a follower of that start.
-
-        A last round of this process is removed, even if it is published, because no job runs from it. Does nothing if
-        the target no longer follows this job.
-        """
-        if followed_job(self.target) != self.job:
-            return
-        holder = claim_on(self.target)
-        if holder is not None and holder.by == self.by:
-            if self._may_be_discarded(holder.plan):
-                discard(self.target, keeps_follower=True)
-            else:
-                withdraw(load_plan(Places(self.target, holder.plan).plan))
-        end_following(self.target)
 
     def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
         """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.

@@ -26,9 +26,6 @@ class Job:
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
 
-    def leave(self) -> None:
-        """Do nothing: there are no rounds."""
-
     def take_source(self, *_: object) -> None:
         self.checkpoint += 1
 
@@ -101,6 +98,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
 ) -> None:
     monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
     monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
+    monkeypatch.setattr(cut_over, "leave", lambda _: None)
     monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "b", "name": "clicks", "went_back": True})
     cutting = cut(Job())
     cutting.mark.checkpoint = 1

@@ -27,7 +27,7 @@ MOST_DESCRIBED = 50
 """Number of rounds whose documents are kept when their state is removed."""
 
 
-BETWEEN_STARTS = "no directory: the job was started again"
+BETWEEN_STARTS = "no directory"
 """Stands for the directory of a job that was started again, after its cut-over had failed."""
 
 
@@ -117,14 +117,20 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     current = followed_job(target)
     if current == job:
         return
+    advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
+    if current is None:
+        what = "the target no longer follows this job: it was finished or discarded meanwhile"
+    elif current.checkpoints == BETWEEN_STARTS:
+        what = "the target no longer follows this job, which was started again after its cut-over had failed"
+        advice = Advice("follow the job as it runs now")
+    else:
+        what = "the target follows another job, or follows it in another shape"
     raise RequestError(
-        "the target no longer follows this job: it was finished or discarded meanwhile"
-        if current is None
-        else "the target follows another job, or another start of this job, or follows it in another shape",
+        what,
         path=follower_place(target),
         expected=_described(job),
         found=None if current is None else _described(current),
-        advice=Advice("name another target, or remove what that follower left: ", command("discard", quoted(target))),
+        advice=advice,
     )
 
 
