@@ -195,7 +195,10 @@ class CutOver:
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
-        leave(self.follower)
+        try:
+            leave(self.follower)
+        except RescaleError as left:
+            log.warning("the target is not ready for another run yet: %s", left)
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN
         return error.recast(WentBackError, what, advice=advice)
