@@ -38,15 +38,27 @@ class ChangingJob:
         self._removed: list[dict[str, dict[bytes, bytes]]] = [{state: {} for state in own} for own in self._states]
         self._uploaded: dict[tuple[int, str], LocalFile] = {}
         for number, stored in enumerate(databases(FIXTURE)):
-            path = work / f"database-{number}"
+            path = self._path(number)
             path.mkdir()
             for file in stored.files:
                 (path / file.name).write_bytes(read_file(file))
-            self._writers.append(Writer(path, stored.states, OPTIONS))
+        self._open()
 
     def close(self) -> None:
         for writer in self._writers:
             writer.close()
+
+    def start_again(self) -> None:
+        """Restore the job from its last checkpoint: it uploads all files again for the next one."""
+        self.close()
+        self._uploaded.clear()
+        self._open()
+
+    def _open(self) -> None:
+        self._writers = [Writer(self._path(number), own, OPTIONS) for number, own in enumerate(self._states)]
+
+    def _path(self, number: int) -> Path:
+        return self._work / f"database-{number}"
 
     def complete_checkpoint(self) -> None:
         """Change some rows and complete a checkpoint; remove older ones, with the files that only they used."""

@@ -1,4 +1,7 @@
-"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result."""
+"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result.
+
+If the job does not start from the result, its cut-over withdraws the publication.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from dataclasses import dataclass
 
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.certificate import Certificate, certificate_for
+from rescale.runstate.certificate import Certificate, certificate_beside, certificate_for
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.documents import read_document
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import places_of
 from rescale.runstate.preparation import remove_unused_files
+from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
 from rescale.storage.store import open_store
@@ -149,6 +153,22 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
         path=plan.target,
         advice=Advice(SAME_COMMAND, " when the discard has ended"),
     )
+
+
+def withdraw(plan: Plan) -> None:
+    """Remove a result that is or may be published, and from which no job runs; the target's follower stays.
+
+    An interrupted withdrawal can be repeated. Raises `RequestError` if the result cannot have been published.
+    """
+    permit(plan, Transition.WITHDRAW)
+    _put_published_mark(plan)
+    store, certificate = open_store(plan.target), certificate_beside(plan.target)
+    files = () if certificate is None else certificate.files
+    uris = [places_of(plan).metadata, *(file.uri(plan.target) for file in files if not file.is_elsewhere)]
+    existing = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
+    store.delete(existing[:1])
+    store.delete(existing[1:])
+    discard(plan.target, keeps_follower=True)
 
 
 def is_published(plan: Plan) -> bool:

@@ -18,12 +18,12 @@ to be repaired. A later run of the same plan reads the state, keeps the files th
                                                   last of all          written
     CERTIFIED   a candidate for `_metadata`, and  validate, the        the candidate was compared   the plan; discard
                 a certificate that names it       certificate last     with the source
-    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have         the plan
+    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have         the plan; withdraw
                                                   `_metadata`          existed, and be deleted
-    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   its readers
-    GONE        `published` and files of state,   publish, after       a job may own the files      nobody
+    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   readers; withdraw
+    GONE        `published` and files of state,   publish, after       a job may own the files      withdraw
                 without `_metadata`               `_metadata`
-    EMPTIED     the same without any file         publish, likewise    no files are left            discard
+    EMPTIED     the same without any file         publish, likewise    no files are left            discard; withdraw
     TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
     OCCUPIED    `_metadata` without a claim       another program      it is not ours               nobody
 
@@ -44,6 +44,10 @@ after it.
 * `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
   `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target. A publisher checks the
   mark right before it puts `_metadata`, because it may have been paused while its successor published.
+
+Only the process whose cut-over has failed may withdraw a result: it has ended the job that it started from the result,
+so nobody reads the result or owns it. `withdraw` puts the second mark, deletes `_metadata` and then the files, as a job
+that owns the result would, and discards the rest.
 
 Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
@@ -120,6 +124,7 @@ class Transition(StrEnum):
     MOVE = auto()
     CERTIFY = auto()
     PUBLISH = auto()
+    WITHDRAW = auto()
     DISCARD = auto()
 
 
@@ -156,12 +161,14 @@ TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
         Transition.MOVE: State.PUBLISHING,
         Transition.CERTIFY: State.PUBLISHING,
         Transition.PUBLISH: State.PUBLISHED,
+        Transition.WITHDRAW: State.FREE,
     },
     State.PUBLISHED: dict.fromkeys(
         (Transition.CLAIM, Transition.ASK, Transition.MOVE, Transition.CERTIFY, Transition.PUBLISH), State.PUBLISHED
-    ),
-    State.GONE: {},
-    State.EMPTIED: {Transition.DISCARD: State.FREE},
+    )
+    | {Transition.WITHDRAW: State.FREE},
+    State.GONE: {Transition.WITHDRAW: State.FREE},
+    State.EMPTIED: {Transition.WITHDRAW: State.FREE, Transition.DISCARD: State.FREE},
     State.TAKEN: {Transition.DISCARD: State.FREE},
     State.OCCUPIED: {},
 }
@@ -186,6 +193,7 @@ _RULES = {
     Transition.MOVE: "state is only moved into a target that the plan has claimed",
     Transition.CERTIFY: "only a complete result can be validated",
     Transition.PUBLISH: "only a validated result can be published",
+    Transition.WITHDRAW: "only a result that was published can be withdrawn",
     Transition.DISCARD: "discard removes only what an unpublished run left",
 }
 

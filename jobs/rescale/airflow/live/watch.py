@@ -94,7 +94,9 @@ class Watch:
             if self._wait_without_rounds():  # checkpoints may have new files by now
                 self._copy_ahead()
             return
-        made = self.follower.newest_round() or self._next_round(None)
+        made = self.follower.newest_round()
+        if made is None or self._has_newer(made):  # the newest round may be of an earlier start of the job
+            made = self._next_round(made)
         while (waits_for := self.waits_for(made)) is not None:
             self.report(made, waits_for)
             self._pause(made)

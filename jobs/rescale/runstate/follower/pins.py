@@ -3,7 +3,9 @@
 Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
 makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
 opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
-savepoint that the job was restored from, are in directories named by a hash of the original one.
+savepoint that the job was restored from, are in directories named by a hash of the original one. So are all pins of a
+job's directory of checkpoints, because a job that is started again has another one: rounds of its earlier checkpoints
+may still need their pins.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
@@ -58,7 +60,7 @@ class Pins:
     @property
     def place(self) -> str:
         """The directory of the pins."""
-        return pins_place(self.target)
+        return join(pins_place(self.target), _hash(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
@@ -120,13 +122,17 @@ class Pins:
         return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need."""
-        store = open_store(self.place)
+        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need.
+
+        Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
+        """
+        own = {*checkpoints}.intersection(self.numbers())
+        store, place = open_store(self.place), self.place if len(own) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, own in [*((n, METADATA) for n in checkpoints), *((n, _FLUSHED) for n in between)]:
-            needed.add(self._metadata(checkpoint, own))
-            needed |= {self._place_of(uri) for uri in self._files(checkpoint, own)}
-        rest = [entry.uri for entry in store.list(self.place) if entry.uri not in needed]
+        for checkpoint, metadata in [*((n, METADATA) for n in own), *((n, _FLUSHED) for n in between)]:
+            needed.add(self._metadata(checkpoint, metadata))
+            needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
+        rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
         store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
@@ -150,8 +156,7 @@ class Pins:
 
     def _outside(self, directory: str) -> str:
         """Return the directory for pins of files from a directory outside of the job's."""
-        digest = hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
-        return join(self.place, f"{_ELSEWHERE}/{digest}")
+        return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
@@ -160,6 +165,10 @@ class Pins:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+
+
+def _hash(directory: str) -> str:
+    return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 
 def _whole(uri: str, version: Pin) -> Span:

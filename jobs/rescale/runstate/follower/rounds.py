@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
 
 from rescale.runstate.documents import read_document
-from rescale.runstate.places import follower_place, rounds_place
+from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name
@@ -27,9 +27,16 @@ KEPT_DOCUMENTS = 50
 """Number of rounds whose documents stay when their state is removed."""
 
 
+BETWEEN_STARTS = "no directory"
+"""Stands for the directory of a job that was started again, after its cut-over had failed."""
+
+
 @dataclass(frozen=True)
 class FollowedJob:
-    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape."""
+    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape.
+
+    `checkpoints` is `BETWEEN_STARTS` until somebody follows the job's next start.
+    """
 
     checkpoints: str
     options: Mapping[str, Any]
@@ -85,14 +92,24 @@ def followed_job(target: str) -> FollowedJob | None:
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
     """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
-    uri, store = follower_place(target), open_store(target)
-    document = msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
-    if followed_job(target) is None:
-        if accept_unconditional:
-            store.put(uri, document)
-        else:
-            store.put_if_absent(uri, document)
+    uri, store, current = follower_place(target), open_store(target), followed_job(target)
+    if current is None and not accept_unconditional:
+        store.put_if_absent(uri, _document(job))
+    elif current is None or current.checkpoints == BETWEEN_STARTS:
+        store.put(uri, _document(job))
     refuse_another_job(target, job)
+
+
+def end_following(target: str) -> None:
+    """Keep the rounds for a follower of the job's next start, which may have another directory and another shape.
+
+    The decision on the cut-over goes: the next one needs another. Does nothing if the target follows no job.
+    """
+    job, store = followed_job(target), open_store(target)
+    if job is not None:
+        if store.stat(cut_over_place(target)) is not None:
+            store.delete([cut_over_place(target)])
+        store.put(follower_place(target), _document(replace(job, checkpoints=BETWEEN_STARTS)))
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
@@ -100,14 +117,20 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     current = followed_job(target)
     if current == job:
         return
+    advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
+    if current is None:
+        what = "the target no longer follows this job: it was finished or discarded meanwhile"
+    elif current.checkpoints == BETWEEN_STARTS:
+        what = "the target no longer follows this job, which was started again after its cut-over had failed"
+        advice = Advice("follow the job as it runs now")
+    else:
+        what = "the target follows another job, or follows it in another shape"
     raise RequestError(
-        "the target no longer follows this job: it was finished or discarded meanwhile"
-        if current is None
-        else "the target follows another job, or follows it in another shape",
+        what,
         path=follower_place(target),
         expected=_described(job),
         found=None if current is None else _described(current),
-        advice=Advice("name another target, or remove what that follower left: ", command("discard", quoted(target))),
+        advice=advice,
     )
 
 
@@ -178,6 +201,10 @@ def _document_place(target: str, checkpoint: int) -> str:
 def _described(job: FollowedJob) -> str:
     options = [f"{option} {value}" for option, value in job.options.items() if value]
     return ", ".join([job.checkpoints, *options])
+
+
+def _document(job: FollowedJob) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
 
 
 def _decoded(uri: str, kind: type[T]) -> T:
