@@ -35,9 +35,16 @@ def round_line(finished: Round, waits_for: str | None) -> str:
         parts.append(f"took {duration(finished.seconds)}")
     if finished.compared is not None:
         parts.append(f"every record was compared at checkpoint {finished.compared}")
-    last = finished.last_round_seconds
-    parts.append(f"a last round would take {'a time not known yet' if last is None else f'about {duration(last)}'}")
+    parts.append(last_round_phrase(finished))
     return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
+
+
+def last_round_phrase(finished: Round) -> str:
+    """Return how long a last round would take after this round, as a part of a sentence."""
+    seconds = finished.last_round_seconds
+    if seconds is None:
+        return "the time of a last round is not known yet"
+    return f"a last round would take about {duration(seconds)}"
 
 
 def _title(finished: Round) -> str:

@@ -91,8 +91,9 @@ class FileChanges(msgspec.Struct, frozen=True):
     ) -> FileChanges:
         """Return the changes with the estimates.
 
-        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB directories of which a round reads files, and `new_directories` the
-        number of those that the base has for the rows in them. Every row counts as a changed key.
+        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
+        directories of which a round reads files, and `new_directories` the number of those that the base has for the
+        rows in them. Every row counts as a changed key.
         """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 

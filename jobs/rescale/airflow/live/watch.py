@@ -19,6 +19,7 @@ from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
+from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
@@ -245,6 +246,4 @@ class Watch:
 
 
 def _described(newest: Round) -> str:
-    last = newest.last_round_seconds
-    takes = "a time not known yet" if last is None else f"about {duration(last)}"
-    return f"round {newest.number}; a last round would take {takes}"
+    return f"round {newest.number}; {last_round_phrase(newest)}"
