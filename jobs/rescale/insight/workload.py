@@ -18,7 +18,7 @@ class RekeyedWork:
     """Records that get new key groups, in bytes of the source.
 
     The `pieces` (key groups or databases) can be read separately; `largest` is the size of the largest. `new_pieces`
-    and `new_largest` describe the result: key groups, or streams where a stream is not cut.
+    and `new_largest` describe the pieces of the result: key groups, or whole streams if these are not cut.
     """
 
     bytes: int

@@ -71,7 +71,7 @@ def _advice(
 
 
 def _kept_shape(operator: Operator, shape: Shape) -> Shape:
-    """Return the shape that leaves the operator as it is; without key groups, any max parallelism does."""
+    """Return a shape that does not change the operator; without keyed state, its max parallelism may change."""
     return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
 
 
