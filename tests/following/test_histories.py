@@ -52,7 +52,9 @@ class History:
                     self.run(["discard", self.target], Kind.NONE)
                 case 1:
                     self.job.checkpoints.rewrite(self.with_other_backends)
-                case 2 if followed_job(self.target) is not None:
+                case 2 | 3:
+                    self.job.start_again()
+                case 4 if followed_job(self.target) is not None:
                     self.finish(self.rng.choice((Kind.KILL, Kind.ERROR)))
                 case _:
                     self.follow(self.rng.choice(FAULTS))

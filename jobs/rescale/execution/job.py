@@ -29,7 +29,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.documents import load_plan, refuse_other_result
+from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 from rescale.text.error_document import ErrorDocument
@@ -104,7 +104,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
     try:
         use_profiles(arguments)
         result_uri = normalise(arguments.result)
-        refuse_other_result(result_uri)
+        refuse_unsafe_result(result_uri)
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
         _put(result_uri, document)
     except Exception as error:

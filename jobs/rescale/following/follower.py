@@ -135,7 +135,7 @@ class Follower:
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     complete = complete_checkpoints(self.job.checkpoints)[-1:]
-                    if complete > max(self._pins.numbers()[-1:], self._pins.between()[-1:]):
+                    if complete > max(self._pins.numbers()[-1:], self._pins.flushed_numbers()[-1:]):
                         self._pins.pin_flushed(complete[0])
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
@@ -162,7 +162,7 @@ class Follower:
             except UnsupportedError as error:
                 if before is None:
                     raise
-                self.say(f"checkpoint {pinned.checkpoint} is left out: {error.what}")
+                self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
             made = self._make(planned)
@@ -255,7 +255,7 @@ class Follower:
                 except SnapshotError as error:
                     if attempts == _ATTEMPTS:
                         raise
-                    self.say(f"checkpoint {tried} cannot be pinned: {error.what}; the newest one is tried again")
+                    self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
             elif tried == -1 and newest == -1:
                 tried = -2
                 self.say(f"waiting for the first complete checkpoint in {self.job.checkpoints}")
@@ -271,7 +271,7 @@ class Follower:
         newest = self.newest_round()
         if newest is None:
             return []
-        numbers = [number for number in self._pins.between() if newest.checkpoint < number < checkpoint]
+        numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
         return side_by_side(self._pins.open_flushed, numbers)
 
     def _make(self, planned: RoundPlan) -> Round:
@@ -317,7 +317,7 @@ class Follower:
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
-            newer = [number for number in self._pins.between() if number > newest.checkpoint]
+            newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
             self._pins.remove_all_but(kept, newer)
 
     def _publish_due(self, limits: Limits) -> None:
@@ -331,7 +331,7 @@ class Follower:
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)
             self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
-            self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
+            self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
         """Compare every record of the newest round with its checkpoint, unless one since the base already was.
@@ -341,7 +341,7 @@ class Follower:
         if newest.kind is RoundKind.BASE or newest.compared is not None:
             return newest
         target = round_target(self.target, newest.checkpoint)
-        self.say(f"every record of round {newest.number} is compared with checkpoint {newest.checkpoint}")
+        self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
         try:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
@@ -361,7 +361,7 @@ class Follower:
             return
         holder = claimed_by(self.target)
         if self._may_be_discarded(holder):
-            self.say("an unpublished result of an older checkpoint is discarded")
+            self.say("discarding an unpublished result of an older checkpoint")
             discard(self.target, keeps_follower=True)
 
     def _may_be_discarded(self, digest: str | None) -> bool:

@@ -20,21 +20,31 @@ def round_document(finished: Round, waits_for: str) -> RoundLine:
     return RoundLine(**vars(finished), waits_for=waits_for)
 
 
-def round_line(finished: Round, waits_for: str) -> str:
-    """Return a sentence on a round: what it moved, how long it took, and how long the last round would take now."""
+def round_line(finished: Round, waits_for: str | None) -> str:
+    """Return a sentence on a round: what it moved, how long it took, and how long a last round would take.
+
+    `waits_for` is what the next round, or the cut-over, waits for; None if that begins.
+    """
     parts = [f"{_title(finished)}: checkpoint {finished.checkpoint}", *_reason(finished)]
     if finished.rows_came is not None and finished.rows_left is not None:
-        parts.append(f"{counted(finished.rows_came, 'row')} came and {finished.rows_left:,} left")
+        parts.append(f"{counted(finished.rows_came, 'row')} added and {finished.rows_left:,} removed")
     parts.append(f"{human_bytes(finished.bytes_changed)} written, {human_bytes(finished.bytes_read)} of files read")
     if finished.change_rate is not None:
-        parts.append(f"{human_bytes(finished.change_rate)}/s of change")
+        parts.append(f"the job changes {human_bytes(finished.change_rate)}/s")
     if finished.seconds is not None:
         parts.append(f"took {duration(finished.seconds)}")
     if finished.compared is not None:
         parts.append(f"every record was compared at checkpoint {finished.compared}")
-    last = finished.last_round_seconds
-    parts.append("a last round: not known yet" if last is None else f"a last round now: about {duration(last)}")
-    return f"{', '.join(parts)}; waits for {waits_for}"
+    parts.append(last_round_phrase(finished))
+    return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
+
+
+def last_round_phrase(finished: Round) -> str:
+    """Return how long a last round would take after this round, as a part of a sentence."""
+    seconds = finished.last_round_seconds
+    if seconds is None:
+        return "the time of a last round is not known yet"
+    return f"a last round would take about {duration(seconds)}"
 
 
 def _title(finished: Round) -> str:
@@ -45,5 +55,5 @@ def _title(finished: Round) -> str:
 
 def _reason(finished: Round) -> list[str]:
     if finished.kind is RoundKind.JOINED:
-        return [f"joined with all rounds since the base {finished.root} ({finished.reason})"]
+        return [f"all changes since the base, checkpoint {finished.root}, because {finished.reason}"]
     return [f"a full run, because {finished.reason}"] if finished.reason else []

@@ -20,7 +20,7 @@ from rescale.text.errors import IntegrityError, RequestError, SnapshotError, Uns
 LIGHT_BYTES = 100_000_000
 """Bytes that are written in about a second."""
 
-_NO_LEVEL = "no level of the databases is left above its files"
+_NO_LEVEL = "no level of the databases is left for another round"
 
 
 class RoundPlan(NamedTuple):

@@ -98,7 +98,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     asked = _requested_restore(plan, snapshot, parallelisms)
     records = {
-        operator.operator_id: estimated_number_of_records(operator, snapshot.contents)
+        operator.operator_id: _records(operator, planned[operator.operator_id], snapshot)
         for operator in snapshot.operators
         if planned[operator.operator_id].rekeyed_bytes
     }
@@ -110,6 +110,15 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
         durations(plan, None if asked.refused else asked.operators, records),
     )
+
+
+def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
+    """Return an estimate of the records that a run moves: for a continued operator, those in files that differ."""
+    records = estimated_number_of_records(operator, snapshot.contents)
+    if planned.rekeying is None or not planned.is_continued:
+        return records
+    changed = sum(change.size for change in planned.rekeying.changes)
+    return records * changed // max(1, sum(database.size for database in operator.databases))
 
 
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
