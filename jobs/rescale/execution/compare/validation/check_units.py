@@ -1,4 +1,4 @@
-"""Units of work of the validation; state that metadata alone proves has none.
+"""Units of work of the validation: all comparisons of state for which metadata is not enough.
 
 A RocksDB directory that is proven by its files has a unit for each copied SST file, and none for a file that is the
 source's own. Its small files are not worth a task: the driver compares them.
