@@ -51,7 +51,6 @@ class Workload:
 
 
 def workload_of(plan: Plan) -> Workload:
-    """Return the work that a plan has to do."""
     rekeyed = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
