@@ -61,7 +61,6 @@ def job_parser(
 
 
 def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add `--plan`."""
     parser.add_argument(
         "--plan", metavar="URI", required=required, help="the plan, as a run stores it beside its target"
     )
@@ -83,7 +82,6 @@ def load_plan_of_sides(uri: str, result: str) -> Plan:
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
-    """Add `--proof`."""
     add_option(parser, option("proof"))
 
 

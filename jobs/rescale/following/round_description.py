@@ -22,7 +22,7 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
     metadata = open_store(plan.target).stat(join(plan.target, METADATA))
     total = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
     written = max(0, total - copied)
-    taken = _taken(plan)
+    taken = _checkpoint_time(plan)
     rate = None
     if before is not None and taken is not None and before.taken is not None and taken > before.taken:
         rate = written / (taken - before.taken)
@@ -51,7 +51,7 @@ def _kind(plan: Plan, before: Round | None) -> RoundKind:
     return RoundKind.ROUND if newest else RoundKind.JOINED
 
 
-def _taken(plan: Plan) -> float | None:
+def _checkpoint_time(plan: Plan) -> float | None:
     """Return the time of the checkpoint's `_metadata`, in seconds since 1970."""
     uri = join(plan.source, METADATA)
     modified = open_store(uri).modified(uri)

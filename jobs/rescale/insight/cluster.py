@@ -61,7 +61,7 @@ def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
 
 
 def parse_description(text: str) -> dict[str, str]:
-    """Return the values of `executors=40 cores=8` by name; `RequestError` for one without a value, or given twice."""
+    """Return the values of `executors=40 cores=8` by name. Raises `RequestError` if one is missing or given twice."""
     values: dict[str, str] = {}
     for entry in text.split():
         name, _, value = entry.partition("=")
@@ -112,7 +112,7 @@ def bytes_of(text: str) -> int | None:
 
 
 def rate_of(text: str, option: str) -> int:
-    """Return the bytes per second of a rate such as 500MB/s, or raise `RequestError` with the option that it is for."""
+    """Return the bytes per second of a rate such as 500MB/s. Raises `RequestError` that names the `option`."""
     rate = bytes_of(text.removesuffix("/s"))
     if rate is None:
         raise RequestError(

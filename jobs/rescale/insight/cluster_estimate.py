@@ -93,7 +93,6 @@ class ClusterReport:
 
 
 def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
-    """Return the estimate of the plan's run on the cluster."""
     return ClusterReport(cluster, estimate(workload_of(plan), cluster))
 
 

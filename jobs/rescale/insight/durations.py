@@ -60,11 +60,11 @@ ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 *
 `real_job.py`)."""
 
 _KEY_SECONDS = 8e-6
-"""CPU time of a key of the files that a round reads, beside that of its bytes: it is looked up in both checkpoints, and
-in base and result for the proof (`benchmarks/live.py`)."""
+"""CPU time for each key of the files that a round reads, in addition to that for its bytes: the key is looked up in
+both checkpoints, and in base and result for the proof (`benchmarks/live.py`)."""
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time in which the databases of a directory are opened: in both checkpoints, and in base and result."""
+"""CPU time for each directory to open its databases: in both checkpoints, and in base and result."""
 
 S3_CONNECTION = 85 * MB
 """Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
@@ -164,10 +164,10 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
 
 
 def change_seconds(keys: int, directories: int, new_directories: int) -> float:
-    """Return the CPU time of a round beside that of its bytes.
+    """Return the CPU time of a round in addition to that for its bytes.
 
-    `keys` are in the files that it reads, `directories` those of the source with such files, and `new_directories`
-    those of the base, which the result has, too.
+    `keys` counts the keys in the files that it reads, `directories` the source's directories with such files, and
+    `new_directories` the base's directories, which the result has, too.
     """
     return keys * _KEY_SECONDS + directories * DIRECTORY_SECONDS + new_directories * NEW_DIRECTORY_SECONDS
 

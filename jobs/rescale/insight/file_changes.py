@@ -110,7 +110,7 @@ class FileChanges(msgspec.Struct, frozen=True):
 
     @property
     def seconds_of_subtask(self) -> float:
-        """Estimate of what each subtask more, in all operators with changes, adds to a round in seconds."""
+        """Estimated seconds that one more subtask of every operator with changes adds to a round."""
         return sum(operator.read > 0 for operator in self.operators) * NEW_DIRECTORY_SECONDS / CORES
 
 

@@ -27,7 +27,7 @@ from rescale.snapshot.model import Operator, Snapshot
 _LEAST_SUBTASKS = 0.75
 """Smallest share of the subtasks that must have exactly one key."""
 
-_MOST_CHANCE = 0.1
+_LARGEST_CHANCE = 0.1
 """Highest probability that random keys fall on different subtasks; if it is higher, keys count as not hand-picked."""
 
 
@@ -78,7 +78,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     texts = [format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
     smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
     chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
-    if chance > _MOST_CHANCE and not smallest:
+    if chance > _LARGEST_CHANCE and not smallest:
         return None
     new_groups = _new_key_groups(header, picked, max_parallelism, shape)
     new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]

@@ -82,11 +82,11 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
     snapshot = with_measured_databases(snapshot)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
-        tuple(_scaled(snapshot)),
-        tuple(_advice(operator, operator.parallelism) for operator in _keyed(snapshot)),
+        tuple(_scaled_restores(snapshot)),
+        tuple(_advice(operator, operator.parallelism) for operator in _keyed_operators(snapshot)),
         tuple(_unions(snapshot, shapes)),
-        tuple(_hand_picked(snapshot, shapes)),
-        tuple(_key_groups(operator) for operator in _keyed(snapshot)),
+        tuple(_all_hand_picked_keys(snapshot, shapes)),
+        tuple(_key_groups(operator) for operator in _keyed_operators(snapshot)),
     )
 
 
@@ -103,11 +103,11 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         if planned[operator.operator_id].rekeyed_bytes
     }
     return Insight(
-        (asked, *(() if asked.refused else _scaled(snapshot, parallelisms))),
-        tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
+        (asked, *(() if asked.refused else _scaled_restores(snapshot, parallelisms))),
+        tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
         tuple(_unions(snapshot, shapes)),
-        tuple(_hand_picked(snapshot, shapes)),
-        tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
+        tuple(_all_hand_picked_keys(snapshot, shapes)),
+        tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
         durations(plan, None if asked.refused else asked.operators, records),
     )
 
@@ -137,7 +137,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
         return snapshot  # a run that needs the rows raises the error
 
 
-def _keyed(snapshot: Snapshot) -> list[Operator]:
+def _keyed_operators(snapshot: Snapshot) -> list[Operator]:
     """Return the operators with keyed state that can run with more than one subtask."""
     return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.max_parallelism > 1]
 
@@ -181,22 +181,22 @@ def _unions(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[UnionLi
         yield from union_lists(snapshot, operator, shapes[operator.operator_id].parallelism)
 
 
-def _hand_picked(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
+def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
     for operator in snapshot.operators:
         if (keys := hand_picked_keys(snapshot, operator, shapes[operator.operator_id])) is not None:
             yield keys
 
 
-def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
+def _scaled_restores(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
     """Yield the restores at `SCALES`, except at the old and at the `asked` parallelisms, each once."""
-    keyed = list(_keyed(snapshot))
+    keyed = list(_keyed_operators(snapshot))
     shown = [[o.parallelism for o in keyed]]
     if asked:
         shown.append([asked[o.operator_id] for o in keyed])
     for scale in SCALES:
         if (shape := [scale.of(o) for o in keyed]) not in shown:
             shown.append(shape)
-            yield _restored(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
+            yield _job_restore(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
 def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
@@ -208,9 +208,9 @@ def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str
             "and a job that sets none keeps the snapshot's"
         )
         return JobRestore("as asked", (), 0.0, refused)
-    return _restored("as asked", snapshot, parallelisms)
+    return _job_restore("as asked", snapshot, parallelisms)
 
 
-def _restored(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
-    restores = tuple(flink_restore(o, parallelisms[o.operator_id]) for o in _keyed(snapshot))
+def _job_restore(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
+    restores = tuple(flink_restore(o, parallelisms[o.operator_id]) for o in _keyed_operators(snapshot))
     return JobRestore(shape, restores, restore_seconds(restores, on_s3=is_s3(snapshot.directory)))

@@ -90,7 +90,7 @@ class _UntimedStage:
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
     """Return the stages of a run that have bytes to move, in order."""
     used = used_part(cluster, work.bytes)
-    return tuple(_timed(stage, used) for stage in _untimed_stages(work, used) if stage.bytes)
+    return tuple(_time_stage(stage, used) for stage in _untimed_stages(work, used) if stage.bytes)
 
 
 def used_part(cluster: Cluster, size: int) -> Cluster:
@@ -163,7 +163,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         )
 
 
-def _timed(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
+def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     each = work.cpu + work.passes / S3_CONNECTION
     last = LAST_TASKS * work.bytes / work.tasks * each
     used = min(cluster.executors, work.tasks)

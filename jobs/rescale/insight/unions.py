@@ -59,11 +59,11 @@ def _union_list(
         bytes=size,
         parallelism=parallelism,
         bytes_at_restore=parallelism * size,
-        repeated=_look_repeated(states, operator.parallelism) and _are_equal(snapshot, *states[:2]),
+        repeated=_seem_repeated(states, operator.parallelism) and _are_equal(snapshot, *states[:2]),
     )
 
 
-def _look_repeated(states: list[ElementState], parallelism: int) -> bool:
+def _seem_repeated(states: list[ElementState], parallelism: int) -> bool:
     lengths = [sorted(extent.length for extent in state.elements) for state in states]
     return (
         len(states) == parallelism > 1 and len(lengths[0]) >= parallelism and lengths.count(lengths[0]) == parallelism

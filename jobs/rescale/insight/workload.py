@@ -18,7 +18,7 @@ class RekeyedWork:
     """Records that get new key groups, in bytes of the source.
 
     The `pieces` (key groups or databases) can be read separately; `largest` is the size of the largest. `new_pieces`
-    and `new_largest` describe the result: key groups, or streams where a stream is not cut.
+    and `new_largest` describe the pieces of the result: key groups, or whole streams if these are not cut.
     """
 
     bytes: int
@@ -51,8 +51,7 @@ class Workload:
 
 
 def workload_of(plan: Plan) -> Workload:
-    """Return the work that a plan has to do."""
-    rekeyed = tuple(_rekeyed(plan))
+    rekeyed = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
     files = sum(len(operator.streams) + len(operator.rekeyed) + len(operator.compacted) for operator in plan.operators)
@@ -60,7 +59,7 @@ def workload_of(plan: Plan) -> Workload:
     return Workload(max(0, copied), elements, rekeyed, len(plan.files), files, largest, plan.part_size)
 
 
-def _rekeyed(plan: Plan) -> Iterator[RekeyedWork]:
+def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
             expected = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)

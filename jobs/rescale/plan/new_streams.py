@@ -180,8 +180,6 @@ class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed 
 
 
 class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
-    """A RocksDB directory."""
-
     slot: ClassVar[Slot] = Slot.KEYED
     is_canonical: ClassVar[bool] = False
 

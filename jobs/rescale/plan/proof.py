@@ -15,8 +15,8 @@ class Proof(StrEnum):
     """Compare all records and all elements."""
 
     FILES = "files"
-    """Compare RocksDB directories that consist of the source's files by these files, copied key groups by the store's
-    checksums, and everything else by its records and elements."""
+    """Compare files instead of rows in RocksDB directories made of the source's files, the store's checksums of copied
+    key groups, and the records and elements of everything else."""
 
     CHANGES = "changes"
     """Compare the rows that changed since the continued result, check that all other files are those of that result,

@@ -33,7 +33,7 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     whole = sum(len(operator.databases) for operator in plan.operators)
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
-    copied = [stream for operator in plan.operators for stream in _copied(operator)] if in_s3 else []
+    copied = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
     refuse_impossible_proof(possible=whole + rewritten > 0 or bool(copied))
     if not whole + rewritten:
         if all(stream.inline for stream in copied):
@@ -46,5 +46,5 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     return f"proof: {many} compared by {its} files, without reading {its} rows{more}"
 
 
-def _copied(operator: OperatorPlan) -> list[CopiedKeyGroups]:
+def _copied_streams(operator: OperatorPlan) -> list[CopiedKeyGroups]:
     return [stream for stream in operator.streams if isinstance(stream, CopiedKeyGroups)]

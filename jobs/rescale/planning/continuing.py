@@ -125,16 +125,16 @@ def rounds_left(base: Base) -> int:
 
 
 def _refuse_another_job(plan: Plan, base: Base) -> None:
-    ours = {operator.operator_id: operator.label for operator in plan.operators}
-    theirs = {operator.operator_id: operator.label for operator in base.plan.operators}
-    if ours.keys() != theirs.keys():
-        odd = next(iter(ours.keys() ^ theirs.keys()))
+    plan_labels = {operator.operator_id: operator.label for operator in plan.operators}
+    base_labels = {operator.operator_id: operator.label for operator in base.plan.operators}
+    if plan_labels.keys() != base_labels.keys():
+        odd = next(iter(plan_labels.keys() ^ base_labels.keys()))
         raise RequestError(
             "the base is the result of another job, or of another version of the job's graph",
             path=base.result.target,
-            operator=ours.get(odd) or theirs[odd],
-            expected=f"the {len(ours)} operators of {plan.source}",
-            found=f"{len(theirs)} operators" + ("" if odd in theirs else ", this one not among them"),
+            operator=plan_labels.get(odd) or base_labels[odd],
+            expected=f"the {len(plan_labels)} operators of {plan.source}",
+            found=f"{len(base_labels)} operators" + ("" if odd in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
     before = {operator.operator_id: operator for operator in base.plan.operators}
@@ -294,7 +294,7 @@ class _OperatorContinuation:
         after = {database.key_groups: database for database in self.later.databases}
         pairs = [(before.get(own), after.get(own)) for own in sorted(before.keys() | after.keys())]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
-        changes = [self._changed(rekeying.header, *pair, *own) for pair, own in zip(pairs, tables, strict=True)]
+        changes = [self._changes(rekeying.header, *pair, *own) for pair, own in zip(pairs, tables, strict=True)]
         bases = {database.key_groups: database for database in self.result.databases}
         return replace(
             rekeying,
@@ -328,7 +328,7 @@ class _OperatorContinuation:
         sizes = {name: file.extent.length for name, file in between.items()}
         return own_tables(self.base.source, before, self.later_snapshot, after, sizes), between
 
-    def _changed(
+    def _changes(
         self,
         header: Piece,
         before: Database | None,

@@ -196,7 +196,7 @@ class _OperatorPlanner:
             self.literals,
             key_hash,
             timers=() if stay else operator.heap_timers,
-            created=_created(self.snapshot) if becomes_databases(operator, wanted) else None,
+            created=_creation_time(self.snapshot) if becomes_databases(operator, wanted) else None,
             stays_on_heap=stays_on_heap(operator, wanted),
         )
         if shape.max_parallelism == operator.max_parallelism:
@@ -233,6 +233,6 @@ def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _created(snapshot: Snapshot) -> int:
+def _creation_time(snapshot: Snapshot) -> int:
     """Return the time of the snapshot in seconds since 1970; at least 1, because RocksDB reads 0 as "unknown"."""
     return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1

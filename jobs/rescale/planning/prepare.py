@@ -46,14 +46,14 @@ def prepare(request: Request, *, ahead: bool = False) -> Prepared:
     def by_record(operator: Operator) -> bool:
         return is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format)
 
-    def joined(operator: Operator) -> bool:
+    def is_joined(operator: Operator) -> bool:
         return joins_databases(operator, shapes[operator.entry.operator_id], request.format)
 
-    if any(operator.databases and (by_record(operator) or joined(operator)) for operator in snapshot.operators):
+    if any(operator.databases and (by_record(operator) or is_joined(operator)) for operator in snapshot.operators):
         from rescale.snapshot.databases.ingested import with_ingested
         from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy: few requests need it
 
-        snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), joined)
+        snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     if rekeyed:

@@ -24,7 +24,7 @@ _close, _put_part = StreamSink.close, StreamSink._put_part
 _units, _part, _whole = planned_streams._units, UnitWriter._part, UnitWriter._whole
 _call = UnitWriter.__call__
 _run, _rows = InProcessTasks.run, InProcessShuffle._of
-_taken = RangeParts._taken
+_take = RangeParts._take
 
 
 def _without_tail(self: StreamSink) -> Any:
@@ -122,7 +122,7 @@ BUGS = [
         method(canonical_writer, "merge_staged_parts", lambda plan, merge: (merge, "")),
     ),
     Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
-    Bug("parts: a range gives one byte less", method(RangeParts, "_taken", lambda self, size: _taken(self, size)[1:])),
+    Bug("parts: a range gives one byte less", method(RangeParts, "_take", lambda self, size: _take(self, size)[1:])),
     Bug("tasks: the last unit is forgotten", method(InProcessTasks, "run", _without_one_unit)),
     Bug("tasks: an error is nothing", method(InProcessTasks, "run", _with_one_failed_unit)),
     Bug("inline: the last byte is lost", method(UnitWriter, "_whole", _inline_cut)),

@@ -54,7 +54,7 @@ BUGS = [
     Bug("surgery: what is misread once cannot be read", method(opening, "read_again_on_failure", _without_reread)),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
     Bug("a body that ends early is filled up", method(PinnedObjects, "read", _pad_short_body)),
-    Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),
+    Bug("plan: another one every second", method(planner, "_creation_time", lambda _: next(_seconds)), native=True),
     Bug("surgery: new uids are forgotten", _operated(lambda asked: replace(asked, renamed=()))),
     Bug("surgery: who is left out stays", _operated(lambda asked: replace(asked, dropped=()))),
 ]

@@ -26,13 +26,13 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
         first, last = int(firsts[large]), int(ends[large])
         cell = blocks.part(first, last)
-        runs = [_sorted(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
-        parts += [blocks.part(at, first), _merged(_concatenated(cell, runs))]
+        runs = [_sort(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
+        parts += [blocks.part(at, first), _merge(_concatenate(cell, runs))]
         at = last
-    return _concatenated(blocks, [*parts, blocks.part(at, len(blocks))])
+    return _concatenate(blocks, [*parts, blocks.part(at, len(blocks))])
 
 
-def _sorted(blocks: SortedBlocks) -> SortedBlocks:
+def _sort(blocks: SortedBlocks) -> SortedBlocks:
     """Sort the records of some blocks of one cell into one block."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
@@ -51,7 +51,7 @@ def _sorted(blocks: SortedBlocks) -> SortedBlocks:
     return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, places, blocks.buffer)
 
 
-def _merged(cell: SortedBlocks) -> SortedBlocks:
+def _merge(cell: SortedBlocks) -> SortedBlocks:
     """Return the merged blocks of the sorted runs of a cell."""
     merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _windows(cell)]
     sizes, last_offsets, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
@@ -82,7 +82,7 @@ def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
             out = np.empty(2 * len(out), np.uint8)
 
 
-def _concatenated(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
+def _concatenate(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
     if not parts:
         return blocks
 

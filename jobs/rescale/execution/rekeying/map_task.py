@@ -28,8 +28,8 @@ BATCHES = 8
 class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
-    `receipts` is the partition whose task adds receipts up. `whole_entries` is the property of the writer
-    (`KeyedWriter`). `done` is called with the number of bytes read since its last call.
+    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    `done` is called with the number of bytes read since its last call.
     """
 
     plan: Plan

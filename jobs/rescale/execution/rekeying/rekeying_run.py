@@ -58,10 +58,10 @@ def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Map
             if rekeying.slot in slots and not operator.is_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
     passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
-    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, existing)]
+    return [handle for writer, rekeyings in passes for handle in _rekey(plan, rekeyings, writer, tasks, existing)]
 
 
-def _rekeyed(
+def _rekey(
     plan: Plan,
     rekeyings: Mapping[int, Rekeying],
     writer: KeyedWriter[Work, Result],

@@ -74,13 +74,13 @@ class ChangeReader:
         """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
         with ExitStack() as stack:
             sides = (self._place.before, self._place.after)
-            before, after = (stack.enter_context(self._opened(side)) for side in sides)
+            before, after = (stack.enter_context(self._open(side)) for side in sides)
             for state_id, state in enumerate(self._header.states):
                 for keys in _windows(self._changed_keys(state.name, before, after)):
                     yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
 
     @contextmanager
-    def _opened(self, side: ChangeSide[KeyedHeader | None] | None) -> Iterator[_OpenSide]:
+    def _open(self, side: ChangeSide[KeyedHeader | None] | None) -> Iterator[_OpenSide]:
         if side is None:
             yield _OpenSide(None, frozenset(), self._max_parallelism)
             return
@@ -193,28 +193,28 @@ class _OpenSide:
 
     def __init__(self, opened: _OpenDatabase | None, own: frozenset[str], max_parallelism: int) -> None:
         self.own = own
-        self._opened = opened
+        self._open = opened
         self._max_parallelism = max_parallelism
 
     def has(self, state: str) -> bool:
-        return self._opened is not None and state in self._opened.states
+        return self._open is not None and state in self._open.states
 
     def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
         """Yield the live row of each key that has one."""
-        if self._opened is not None and state in self._opened.states:
-            self._opened.parts.fetch(self.live_files(state), keys)
-            yield from self._opened.database.read(rows_of_keys(self._max_parallelism, state, state_id, keys))
+        if self._open is not None and state in self._open.states:
+            self._open.parts.fetch(self.live_files(state), keys)
+            yield from self._open.database.read(rows_of_keys(self._max_parallelism, state, state_id, keys))
 
     def live_files(self, state: str) -> Sequence[LiveFile]:
         """Return the SST files of a state."""
-        families = () if self._opened is None else self._opened.manifest.column_families
+        families = () if self._open is None else self._open.manifest.column_families
         return next((family.files for family in families if family.name == state), ())
 
     def own_tables(self, state: str) -> list[OwnTable]:
         """Return the SST files of a state that only this side has."""
-        if self._opened is None:
+        if self._open is None:
             return []
-        path, files = self._opened.directory.path, {file.name: file for file in self._opened.directory.files}
+        path, files = self._open.directory.path, {file.name: file for file in self._open.directory.files}
         own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
         return [OwnTable(live, SstTable(_reader(path / live.name), file.length, file.uri)) for live, file in own]
 
@@ -223,9 +223,9 @@ class _OpenSide:
 
         Opens a second database, since rows are looked up in the first one in between.
         """
-        if self._opened is not None and state in self._opened.states and ranges:
-            self._opened.parts.fetch_all([file.name for file in self.live_files(state)])
-            with guarded_database(self._opened.directory, self._opened.states) as database:
+        if self._open is not None and state in self._open.states and ranges:
+            self._open.parts.fetch_all([file.name for file in self.live_files(state)])
+            with guarded_database(self._open.directory, self._open.states) as database:
                 for begin, end in ranges:
                     for keys in database.read(KeysOfRange(state, begin, end)):
                         yield from keys

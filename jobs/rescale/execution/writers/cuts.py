@@ -62,8 +62,8 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
     for piece in stream.pieces:
         short = max(smallest - (at - begin), 0) if at > begin else 0
         if piece.length - short >= smallest and _span(plan, stream, piece) is not None:
-            parts += _between(begin, at + short, most)
-            parts += _of_piece(at + short, at + piece.length, copied_size(plan, stream.size))
+            parts += _cut_short_pieces(begin, at + short, most)
+            parts += _cut_piece(at + short, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
         at += piece.length
     return [*parts, *(Cut(start, min(most, at - start)) for start in range(begin, at, most))]
@@ -92,7 +92,7 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
     return is_one_store(uri, plan.target)
 
 
-def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
+def _cut_short_pieces(begin: int, end: int, most: int) -> Iterator[Cut]:
     """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
     last = number_of_parts(end - begin, most) - 1
     for i in range(last):
@@ -101,7 +101,7 @@ def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
         yield Cut(begin + last * most, end - begin - last * most)
 
 
-def _of_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
+def _cut_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
     """Yield the parts of a long piece, which have about the same size."""
     number = -(-(end - begin) // most)
     bounds = [begin + (end - begin) * i // number for i in range(number + 1)]

@@ -72,7 +72,7 @@ class Blocks(Protocol):
         """Offset in each block of its last record."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        """Return bytes in memory, and where in them the blocks `first` to `last` (exclusive) begin.
+        """Return bytes in memory, and the offsets in them of the blocks `first` to `last` (exclusive).
 
         The blocks may be loaded from a file: load a bounded number of bytes at a time.
         """

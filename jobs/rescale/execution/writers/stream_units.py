@@ -65,8 +65,8 @@ class UnitWriter:
         return self._whole(unit, operator, stream)
 
     def _parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
-        own = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
-        put = [self._part(unit, operator, stream, number, cut) for number, cut in enumerate(own, unit.part)]
+        unit_cuts = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
+        put = [self._part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)]
         refused = next((why for _, why in put if why), "")
         return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refused)
 

@@ -25,11 +25,11 @@ from rescale.text.names import first_of
 
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
-    refused = [op for op in operators if op.partially_finished and _changes(op, _new(op, shapes), request.format)]
+    refused = [op for op in operators if op.partially_finished and _changes(op, _new_shape(op, shapes), request.format)]
     if not refused:
         return
-    first, new = refused[0], _new(refused[0], shapes)
-    kept, no_format = _kept(first, new), "" if request.format is Format.KEEP else ", the format of the source"
+    first, new = refused[0], _new_shape(refused[0], shapes)
+    kept, no_format = _kept_shape(first, new), "" if request.format is Format.KEEP else ", the format of the source"
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
         operator=first_of([operator.label for operator in refused], 1),
@@ -39,7 +39,7 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     )
 
 
-def _new(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
+def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
     return shapes[operator.operator_id]
 
 
@@ -54,7 +54,7 @@ def _advice(
     operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
 ) -> Advice:
     finished = [operator for operator in operators if operator.partially_finished]
-    kept = {operator.operator_id: _kept(operator, _new(operator, shapes)) for operator in finished}
+    kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in finished}
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
     no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
@@ -64,14 +64,14 @@ def _advice(
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
         "which is right for a source that is assigned its splits"
     )
-    same_maxima = all(_new(operator, shapes).max_parallelism == operator.max_parallelism for operator in operators)
+    same_maxima = all(_new_shape(op, shapes).max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP
     again = Advice("; or run them again, if the job allows it: ", mention("restart", selector(refused[0])))
     return Advice(name, also, again, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
 
 
-def _kept(operator: Operator, shape: Shape) -> Shape:
-    """Return the shape that leaves the operator as it is; without key groups, any max parallelism does."""
+def _kept_shape(operator: Operator, shape: Shape) -> Shape:
+    """Return a shape that does not change the operator; without keyed state, its max parallelism may change."""
     return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
 
 

@@ -24,13 +24,13 @@ FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
 """A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
 
 
-def _inferred(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
+def _infer_hash(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
     sample = sample_keys(operator, snapshot.contents)
     return choose_hash(serializer, *sample, operator.entry.max_parallelism).name
 
 
 def choose_key_hashes(
-    snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str], from_sample: FromSample = _inferred
+    snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str], from_sample: FromSample = _infer_hash
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
@@ -49,7 +49,7 @@ def choose_key_hashes(
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
-            name = _named(header, work, named.get(operator_id), wanted.get(""))
+            name = _given_hash(header, work, named.get(operator_id), wanted.get(""))
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
@@ -60,7 +60,7 @@ def choose_key_hashes(
     return chosen
 
 
-def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
+def _given_hash(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
     """Return the name of the hash if it is known without reading keys; None if not, or if no hash is needed."""
     if header is None:
         if work is not WorkClass.REHASH and named is None:

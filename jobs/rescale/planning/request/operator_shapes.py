@@ -22,7 +22,7 @@ from rescale.text.names import did_you_mean
 T = TypeVar("T")
 
 _ROOM = 4
-"""Smallest ratio of a good maximum to the parallelism, and largest ratio to the lower bound that follows from it."""
+"""A good maximum is at least this multiple of the parallelism, and at most this multiple of its lower bound."""
 
 
 class Shape(NamedTuple):

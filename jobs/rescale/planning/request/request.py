@@ -75,7 +75,7 @@ def make_request(
     surgery: SurgeryRequest = NO_SURGERY_REQUEST,
     moved: Iterable[str] = (),
 ) -> Request:
-    """Parse the values of a command line or a form into a request; `RequestError` names the first invalid value."""
+    """Parse the values of a command line or a form. Raises `RequestError` for the first invalid value."""
     source, target = normalise(source), target_place(target)
     _refuse_places(source, target, files)
     with in_option("--parallelism"):

@@ -58,7 +58,7 @@ def operator_surgery(
     new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
     _refuse_drops(operators, left_out, new_names.keys())
     dropped = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
-    renamed = tuple(_renamed(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
+    renamed = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
     staying = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
     _refuse_common_ids(staying, renamed)
     return Surgery(
@@ -196,7 +196,7 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
     return after
 
 
-def _renamed(operator: Operator, new: str) -> Renamed:
+def _rename(operator: Operator, new: str) -> Renamed:
     entry = operator.entry
     uid = "" if is_operator_id(new) else new
     if len(encode_modified_utf8(uid)) > _LONGEST_UID:

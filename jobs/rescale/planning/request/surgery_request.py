@@ -69,9 +69,9 @@ def parse_surgery(
     restarts: Iterable[str] = (),
     old_rows: Iterable[str] = (),
 ) -> SurgeryRequest:
-    """Parse the values of a command line or a form; `RequestError` names the first invalid value.
+    """Parse the values of a command line or a form; `kafka_offsets` is the content of a file.
 
-    `kafka_offsets` is the content of a file.
+    Raises `RequestError` for the first invalid value.
     """
     with in_option("--kafka-offsets"):
         offsets = parse_offsets(kafka_offsets)

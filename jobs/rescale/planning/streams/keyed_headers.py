@@ -89,9 +89,9 @@ class HeaderPlanner:
             )
         if unread and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
             return self._heap_header(old_holders, parsed)
-        return self._merged(old_holders, parsed, timers, left_out)
+        return self._merged_header(old_holders, parsed, timers, left_out)
 
-    def _merged(
+    def _merged_header(
         self,
         old_holders: Sequence[KeyedStateHolder],
         parsed: Sequence[KeyedHeader],

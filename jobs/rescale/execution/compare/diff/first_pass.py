@@ -39,7 +39,7 @@ class StatePart(NamedTuple):
 
 
 class _UnitPlace(NamedTuple):
-    """The part that a unit's extents belong to, and the `DigestedItem.number` of each extent."""
+    """The part and the subtask of a unit's extents, and each extent's `DigestedItem.number`."""
 
     part: StatePart
     subtask: int

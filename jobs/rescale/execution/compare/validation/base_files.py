@@ -63,11 +63,11 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
             operator=operator.label,
             advice=RERUN_ADVICE,
         )
-    base, own = before.source.manifest, after.source.manifest
-    old, new = base.files, own.files
+    base, result_manifest = before.source.manifest, after.source.manifest
+    old, new = base.files, result_manifest.files
     families = [
         {file.name: family.name for family in manifest.column_families for file in family.files}
-        for manifest in (base, own)
+        for manifest in (base, result_manifest)
     ]
     if differing := sorted(
         name for name, file in old.items() if new.get(name) != file or families[0][name] != families[1][name]

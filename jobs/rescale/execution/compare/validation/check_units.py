@@ -1,4 +1,4 @@
-"""Units of work of the validation; state that metadata alone proves has none.
+"""Units of work of the validation: all comparisons of state for which metadata is not enough.
 
 A RocksDB directory that is proven by its files has a unit for each copied SST file, and none for a file that is the
 source's own. Its small files are not worth a task: the driver compares them.
@@ -131,11 +131,11 @@ def _remaining_checks(
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
     index = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
-        for key_groups in _shared(old_holder, index.overlapping(old_holder.key_groups)):
+        for key_groups in _shared_key_groups(old_holder, index.overlapping(old_holder.key_groups)):
             yield from _checks_of(i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False)
 
 
-def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
+def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
     """Return the key groups that an old holder shares with the new holders, which are sorted and overlap it.
 
     Adjacent key groups are merged into one range, which is read at once.

@@ -46,15 +46,15 @@ class GroupPair(NamedTuple):
 
 def check_metadata(source: Snapshot, result: Snapshot) -> None:
     """Check everything in `_metadata` that a rescale does not change."""
-    ours, theirs = result.metadata, source.metadata
-    check_equal("metadata version", theirs.version, ours.version)
-    check_equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
-    check_equal("master states", theirs.masters, ours.masters)
+    after, before = result.metadata, source.metadata
+    check_equal("metadata version", before.version, after.version)
+    check_equal("checkpoint id", before.checkpoint_id, after.checkpoint_id)
+    check_equal("master states", before.masters, after.masters)
     canonical = not any(operator.databases for operator in result.operators) and all(
         s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
     )
-    properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
-    if ours.properties != properties:
+    properties = savepoint_properties(canonical=canonical) if before.properties else b""
+    if after.properties != properties:
         raise IntegrityError(
             "the metadata of the result has the properties of another kind of snapshot",
             expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
@@ -154,13 +154,15 @@ def check_directory(result: Snapshot, existing: Sequence[str]) -> None:
     Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
     allowed: they are deleted before the result is published.
     """
-    ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [uri for uri in existing if uri not in ours and not is_temporary(name(result.directory), name(uri))]
+    expected_files = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
+    surplus = [
+        uri for uri in existing if uri not in expected_files and not is_temporary(name(result.directory), name(uri))
+    ]
     if surplus:
         raise IntegrityError(
             "the target holds files that do not belong to the result",
             path=result.directory,
-            expected=f"at most {len(ours)} files",
+            expected=f"at most {len(expected_files)} files",
             found=f"{len(surplus)} other files, such as {surplus[0]}",
             advice="move them elsewhere",
         )

@@ -107,8 +107,8 @@ class _Comparer:
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
             pairs[pair.subtask].append(pair)
-        for subtask, own in pairs.items():
-            yield self._whole_files(subtask, own, deleted_ranges=0)
+        for subtask, file_pairs in pairs.items():
+            yield self._whole_files(subtask, file_pairs, deleted_ranges=0)
 
     def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
         """Return a directory made of whole files of `old_holders`; None if RocksDB has rewritten its files.
@@ -129,9 +129,9 @@ class _Comparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        theirs, own = [_extents(old_holder) for old_holder in old_holders], _extents(new)
+        source_extents, extents = [_extents(old_holder) for old_holder in old_holders], _extents(new)
         pairs = [
-            FilePair(new.subtask, name, theirs[origin.source][origin.name], own[name])
+            FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matched.origins.items()
         ]
         pairs += _options(old_holders, new)
@@ -183,9 +183,9 @@ def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: Ke
     """
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
-        own = key_range(source.key_groups, maximum)
+        key_groups = key_range(source.key_groups, maximum)
         for state, file in _files(source):
-            if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)):
+            if Overlap.OUTSIDE not in (wanted.overlap(file), key_groups.overlap(file)):
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
     for state, file in _files(result):
@@ -206,18 +206,18 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
 
 def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair the OPTIONS files with the files of the first source directory that has any."""
-    theirs = [
+    source_options = [
         _extents(old_holder)[source.options]
         for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
         if (source := _source_of(old_holder)).options is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):
-            if not theirs:
+            if not source_options:
                 raise IntegrityError(
                     "a database has an OPTIONS file, but no source has any", path=_source_of(new).uri, found=name
                 )
-            yield FilePair(new.subtask, name, theirs[0], extent)
+            yield FilePair(new.subtask, name, source_options[0], extent)
 
 
 def _extents(database: Database) -> dict[str, Extent]:

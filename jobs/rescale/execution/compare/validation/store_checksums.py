@@ -50,13 +50,13 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
     proven: set[Check] = set()
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
-    for (operator, slot), own in groups.items():
-        if (checksum := comparer.groups(own)) is not None:
-            pairs = [pair for check in own for pair in check.pairs]
+    for (operator, slot), group_checks in groups.items():
+        if (checksum := comparer.groups(group_checks)) is not None:
+            pairs = [pair for check in group_checks for pair in check.pairs]
             size = sum(pair.result.length for pair in pairs)
             tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
             algorithms[operator].add(checksum.algorithm)
-            proven.update(own)
+            proven.update(group_checks)
     for check in files:
         if (checksum := comparer.file(check)) is not None:
             size = check.pair.result.length
@@ -135,7 +135,7 @@ class _ChecksumComparer:
         self._result = result
 
     def fetch(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
-        pairs = [pair for own in groups for check in own for pair in check.pairs]
+        pairs = [pair for group_checks in groups for check in group_checks for pair in check.pairs]
         file_pairs = [check.pair for check in files]
         self._source.fetch(
             [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in file_pairs]
@@ -149,19 +149,19 @@ class _ChecksumComparer:
         results = [pair.result for pair in pairs]
         if [extent.length for extent in sources] != [extent.length for extent in results]:
             return None
-        return _shared(self._source.combined(sources), self._result.combined(results))
+        return _common_checksum(self._source.combined(sources), self._result.combined(results))
 
     def file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
         if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
             return None
-        return _shared(
+        return _common_checksum(
             (Checksum(*checksum) for checksum in self._source.checksums[source.file].items()),
             (Checksum(*checksum) for checksum in self._result.checksums[result.file].items()),
         )
 
 
-def _shared(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
+def _common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
     """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
     other_sums = dict(others)
     common = [checksum for checksum in checksums if checksum.algorithm in other_sums]

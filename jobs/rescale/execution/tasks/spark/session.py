@@ -68,7 +68,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
     with event_log_kept(conf):
-        context = _started(conf, master, work)
+        context = _start(conf, master, work)
         try:
             with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):
                 yield context
@@ -77,7 +77,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
                 context.stop()
 
 
-def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
+def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
     scratch: list[str] = []
     with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as logging:
         if master is not None:

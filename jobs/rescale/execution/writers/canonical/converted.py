@@ -121,9 +121,9 @@ class _Conversion:
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
             own = wanted.intersection(KeyGroupRange(*place.key_groups))
             if len(own):
-                yield from self._of_database(database, own)
+                yield from self._database_pieces(database, own)
 
-    def _of_database(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
+    def _database_pieces(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
         source, new_ids = planned.source(database)
         header = require_header(source.header)

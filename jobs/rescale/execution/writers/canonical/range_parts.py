@@ -50,7 +50,7 @@ class RangeParts:
         self.size += len(data)
         self._buffer += data
         if self._staged_due and len(self._buffer) >= self._staged_due:
-            self._store.put(self._work.staging, self._taken(self._staged_due))
+            self._store.put(self._work.staging, self._take(self._staged_due))
             self._staged_due = 0
         while not self._staged_due and self._parts_due > 1 and len(self._buffer) >= self._work.part_size:
             self._put_part(self._work.part_size)
@@ -62,13 +62,13 @@ class RangeParts:
         return self._receipts
 
     def _put_part(self, size: int) -> None:
-        data = self._taken(size)
+        data = self._take(size)
         number = self._work.part + len(self._receipts)
         self._receipts.append(self._store.put_part(self._uri, self._work.token, number, self._offset, data))
         self._offset += size
         self._parts_due -= 1
 
-    def _taken(self, size: int) -> bytearray:
+    def _take(self, size: int) -> bytearray:
         """Take the first bytes out of the buffer; copies only the rest, which is small or empty."""
         taken, self._buffer = self._buffer, self._buffer[size:]
         del taken[size:]

@@ -66,18 +66,18 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
 
 
 def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
-    own = plan.file_name(operator, stream)
+    prefix = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
-    sources = [_stored(plan, source) for source in stream.sources]
-    meta = StoredFile(META_STREAM, own, len(header), data=header)
+    sources = [_stored_database(plan, source) for source in stream.sources]
+    meta = StoredFile(META_STREAM, prefix, len(header), data=header)
     with compacted_database(
-        sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), own
+        sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), prefix
     ) as database:
         for _, file in [(META_STREAM, meta), *sorted(database.files.items())]:
-            yield take_directory_file(plan, f"{own}-{file.name}", file, inline=stream.inline)
+            yield take_directory_file(plan, f"{prefix}-{file.name}", file, inline=stream.inline)
 
 
-def _stored(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
+def _stored_database(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
     states = require_header(read_header(plan, source.header)).names
     files = listed_files(plan.contents, source.files)
 

@@ -105,7 +105,7 @@ def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
 
 def _keep(plan: Plan, unit: _Unit) -> _Taken | None:
     """Take a file over by a hard link or the store's own copy; None if the store can do neither."""
-    file, stored = unit.file, _stored(plan, unit)
+    file, stored = unit.file, _stored_name(plan, unit)
     if unit.inline or file.pin is None:
         return None
     span, uri = Span(file.uri, file.start, file.length, file.pin), places_of(plan).stream(stored)
@@ -119,10 +119,10 @@ def _keep(plan: Plan, unit: _Unit) -> _Taken | None:
 
 def _copy(plan: Plan, unit: _Unit) -> _Taken:
     with _located(plan, unit):
-        return _Taken(unit.place, take_directory_file(plan, _stored(plan, unit), unit.file, inline=unit.inline))
+        return _Taken(unit.place, take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline))
 
 
-def _stored(plan: Plan, unit: _Unit) -> str:
+def _stored_name(plan: Plan, unit: _Unit) -> str:
     """Return the name of a file of the base in the target."""
     operator = plan.operators[unit.place[0]]
     return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"

@@ -98,15 +98,15 @@ class RowsWriter:
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
         operator, stream, states = self._stream(work.range.operator, work.stream)
-        own = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
+        prefix = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
         base = base_of(operator, work.stream)
         rows = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state, name in enumerate(states):
-            files = f"{own}-{state}"
+            files = f"{prefix}-{state}"
 
             def begin(number: int, files: str = files) -> StreamSink:
-                return directory_sink(self.plan, _stored(files, number), TABLE_BYTES, inline=work.inline)
+                return directory_sink(self.plan, _table_name(files, number), TABLE_BYTES, inline=work.inline)
 
             writer = TableWriter(
                 begin,
@@ -118,7 +118,7 @@ class RowsWriter:
             )
             for written in _written(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
-                tables.append(StateTable(state, _stored(files, written.number), table, written.file.close()))
+                tables.append(StateTable(state, _table_name(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
@@ -168,7 +168,7 @@ class RowsWriter:
             CURRENT: write_current(MANIFEST_NAME),
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
         }
-        own = self.plan.file_name(operator, stream)
+        prefix = self.plan.file_name(operator, stream)
         copied = {file.local_name for file in base_files}
         names = [local_name for local_name in manifest.files if local_name not in copied]
         files = [
@@ -177,7 +177,7 @@ class RowsWriter:
         ]
         files += (file for file in base_files if file.local_name in manifest.files)
         files += (
-            put_directory_file(self.plan, f"{own}-{local_name}", local_name, len(data), [data], inline=inline)
+            put_directory_file(self.plan, f"{prefix}-{local_name}", local_name, len(data), [data], inline=inline)
             for local_name, data in small.items()
         )
         return directory_handle(self.plan, operator, stream, files)
@@ -219,7 +219,7 @@ def _written(
     yield from writer.finish()
 
 
-def _stored(files: str, number: int) -> str:
+def _table_name(files: str, number: int) -> str:
     return f"{files}-{number:06d}.sst"
 
 
