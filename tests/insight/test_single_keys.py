@@ -91,13 +91,13 @@ def test_row_that_ends_inside_its_key_gives_no_key() -> None:
     assert keys_of(of_databases([(0, row(3, 7), b"\3\0")], TWO)) == []
 
 
-def on_the_heap(folder: Path, groups: dict[int, list[int]], *, snappy: bool = False) -> Snapshot:
+def on_the_heap(folder: Path, groups: dict[int, list[int]]) -> Snapshot:
     """Return a native savepoint of two subtasks with 4 key groups, whose state has these keys by key group."""
     states = [HeapState("sum", LONG, LONG)]
-    header = keyed_header(states[0].info, key=LONG.snapshot, compressed=snappy)
+    header = keyed_header(states[0].info, key=LONG.snapshot)
     contents = {
         group: write_heap_group(
-            group, LONG, states, {0: [Entry(1, key, 5) for key in groups.get(group, ())]}, [0], snappy=snappy
+            group, LONG, states, {0: [Entry(1, key, 5) for key in groups.get(group, ())]}, [0], snappy=False
         )
         for group in range(4)
     }
@@ -113,7 +113,3 @@ def test_only_entry_of_the_only_filled_key_group_gives_the_key(tmp_path: Path) -
 @pytest.mark.parametrize("groups", [{1: [7, 8], 2: [9]}, {0: [7], 1: [8], 2: [9]}])
 def test_heap_with_two_entries_in_a_subtask_has_no_only_key(groups: dict[int, list[int]], tmp_path: Path) -> None:
     assert keys_of(on_the_heap(tmp_path, groups)) == []
-
-
-def test_compressed_heap_is_not_read(tmp_path: Path) -> None:
-    assert keys_of(on_the_heap(tmp_path, {1: [7], 2: [9]}, snappy=True)) == []

@@ -108,6 +108,13 @@ def test_manifest_of_the_base_lists_its_files(plan: Plan) -> None:
         assert base_manifest(plan, base).files.keys() == stored_in_base(plan, (number, stream)).keys()
 
 
+def test_every_stream_continues_a_directory_of_its_own(plan: Plan) -> None:
+    (operator,) = (operator for operator in plan.operators if operator.rekeying is not None)
+    assert operator.rekeying is not None
+    assert tuple(base_of(operator, stream) for stream in range(3)) == operator.rekeying.bases
+    assert len({base.database.files for base in operator.rekeying.bases}) == 3
+
+
 def test_plan_of_its_own_continues_no_directory(plan: Plan, tmp_path: Path) -> None:
     alone = plan_rescale(plan.source, str(tmp_path / "alone"), ["3"], max_parallelism=["1000"])
     assert places(alone) == []
