@@ -30,7 +30,7 @@ ROUND = replace(
             BASE,
             "a checkpoint after 3",
             "base: checkpoint 3, 1 MB written, 2 MB of files read, took 4 seconds, "
-            "a last round would take a time not known yet; waits for a checkpoint after 3",
+            "the time of a last round is not known yet; waits for a checkpoint after 3",
         ),
         (
             ROUND,
@@ -43,7 +43,7 @@ ROUND = replace(
             replace(BASE, number=4, kind=RoundKind.JOINED, checkpoint=9, reason="no level is left"),
             None,
             "round 4: checkpoint 9, all changes since the base, checkpoint 3, because no level is left, 1 MB written, "
-            "2 MB of files read, took 4 seconds, a last round would take a time not known yet",
+            "2 MB of files read, took 4 seconds, the time of a last round is not known yet",
         ),
     ],
 )

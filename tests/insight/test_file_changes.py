@@ -30,13 +30,13 @@ GB = 10**9
 
 @pytest.fixture
 def job(tmp_path: Path) -> Checkpoints:
-    """A job with one checkpoint."""
+    """Return a job with one checkpoint."""
     return checkpoints_in(INCREMENTAL, str(tmp_path / "job"), tmp_path / "scratch")
 
 
 @pytest.fixture
 def apart(tmp_path: Path) -> tuple[str, str]:
-    """Two checkpoints with the same rows that share no file, the second of a database that was opened again."""
+    """Return two checkpoints with the same rows that share no file; the second database was opened again."""
     a, b = (edited.relocated("2-rocksdb-native", tmp_path / name) for name in ("earlier", "later"))
     edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
     edited.edit_files(b, "MANIFEST-", without_history)

@@ -1,4 +1,4 @@
-"""State of a run that was cancelled, marked or cleared on the way: success only if the result is published."""
+"""A run that was cancelled, marked or cleared on the way is green only if its result is published."""
 
 from __future__ import annotations
 

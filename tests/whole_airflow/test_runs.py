@@ -215,7 +215,7 @@ def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[s
 
 FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
-    "field": ({"paralelism": 3}, "inspect", "the form does not have a field that was given"),
+    "field": ({"paralelism": 3}, "inspect", "a value was given for a field that the form does not have"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
     "no change": ({"parallelism": None}, "inspect", "the form asks for no change"),
     "the same shape": ({"parallelism": 4}, "plan", "the state in "),

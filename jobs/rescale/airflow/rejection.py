@@ -1,4 +1,4 @@
-"""The end of a rejected plan: its staged files are removed, and the task fails with an error about the target's state.
+"""End of a rejected plan: removes its staged files, and fails the task with an error about the target's state.
 
 A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
 """

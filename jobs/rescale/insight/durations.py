@@ -27,14 +27,14 @@ CORES = 2
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
 """Seconds until the process of a step starts its work, and until its workers start theirs. Workers start for more than
-a little work, unless it only copies local files. `rescale run` has one process for all steps, and plans and publishes
-in the time of the others."""
+a little work, unless it only copies local files. `rescale run` has one process for all steps; it plans and publishes in
+the time in which the processes of the other steps would start."""
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves per second, and that it compares with the result per second.
+    """Bytes of the source that a core moves per second (`move`), and compares with the result per second (`compare`).
 
-    Each record adds the time of `record_moved` and `record_compared` bytes.
+    Each record takes as long as another `record_moved` or `record_compared` bytes.
     """
 
     move: int
@@ -76,8 +76,8 @@ LOCAL_DISK = 500 * MB
 """Bytes that a subtask reads in a second from a disk."""
 
 PUT_RECORDS = 85 * MB
-"""Bytes of records that a subtask puts into RocksDB in a second: restoring 1 GB at half the parallelism, and at one and
-a half times, with Flink 1.20."""
+"""Bytes of records that a subtask puts into RocksDB per second, measured with Flink 1.20 by restoring 1 GB at half and
+at 1.5 times the parallelism."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Durations:
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
     """Return the estimates for a plan.
 
-    `own` is Flink's own restore of the source, None if Flink refuses it. `records` are numbers of records by operator
-    id, without those of unknown ones.
+    `own` is Flink's own restore of the source, None if Flink refuses it. `records` has the numbers of records by
+    operator id, where they are known.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
@@ -195,7 +195,7 @@ def _restore_result(plan: Plan) -> float:
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Yield the estimates for records, which Flink puts into RocksDB one by one, and for files, which it opens."""
+    """Yield the estimates for a result of records, which Flink puts into RocksDB one by one, and of RocksDB files."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return

@@ -34,10 +34,10 @@ from rescale.storage.locations import is_s3
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError
 
-_PAYS = 2
+_LEAST_SPEEDUP = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
-Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
+SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
 
 
@@ -89,10 +89,11 @@ class FileChanges(msgspec.Struct, frozen=True):
         new_directories: int,
         places_in_s3: int,
     ) -> FileChanges:
-        """Return the changes with the estimates; of source and target, `places_in_s3` (0, 1 or 2) are in S3.
+        """Return the changes with the estimates.
 
-        `directories` is the number of RocksDB directories of which a round reads files, and `new_directories` the
-        number of those that the base has for the rows in them. Every row counts as a changed key.
+        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
+        directories of which a round reads files, and `new_directories` the number of those that the base has for the
+        rows in them. Every row counts as a changed key.
         """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
@@ -102,10 +103,9 @@ class FileChanges(msgspec.Struct, frozen=True):
 
         full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
         last = estimate(read, change_seconds(_total(operators, "entries"), directories, new_directories))
-        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _PAYS <= full)
+        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
 
-    def total(self, field: Sum) -> int:
-        """Return the sum of a field over all operators."""
+    def total(self, field: SummedField) -> int:
         return _total(self.operators, field)
 
     @property
@@ -117,7 +117,8 @@ class FileChanges(msgspec.Struct, frozen=True):
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     """Compare the files of `a` with those of `b`, a later checkpoint of the same job.
 
-    Raises `RequestError` if `b` is not later, or belongs to another job, and what `with_tables` raises.
+    Raises `RequestError` if `b` is not later, or belongs to another job; and `SnapshotError` or `UnsupportedError` if a
+    MANIFEST cannot be read (`with_tables`).
     """
     if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
         raise RequestError(
@@ -149,12 +150,12 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     )
 
 
-def _total(operators: Iterable[OperatorChanges], field: Sum) -> int:
+def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:
     return sum(getattr(operator, field) for operator in operators)
 
 
 def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
-    """Compare an operator in both checkpoints; return the number of directories of which a round reads files, too."""
+    """Return an operator's changes, and the number of its directories of which a round reads files."""
     reason = _obstacle(before, after)
     if before is None or reason is not None or not after.databases:
         return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason), 0

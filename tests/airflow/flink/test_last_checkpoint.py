@@ -172,7 +172,8 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
 class EarlierStart:
     """A start of a job that has left its last checkpoint in `directory`.
 
-    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have one.
+    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have the
+    same id.
     """
 
     cluster: SessionCluster

@@ -74,7 +74,7 @@ class TakeSavepointIfNeeded(TakeSavepoint):
 
 
 class GoBackIfNeeded(GoBack):
-    """Operator that goes back unless the job was handed over, or was not to be stopped."""
+    """Operator that goes back, unless the job was handed over or the run does not stop it."""
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
@@ -189,7 +189,7 @@ def _check_savepoint(
 def _check_plan(
     latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live: LiveRequest | None
 ) -> None:
-    """Raise the error of the plan, as the job's last checkpoint will be of the same kind as its latest one."""
+    """Raise the error that the plan would raise: the last checkpoint will be of the same kind as the latest one."""
     from rescale.airflow.flink.last_checkpoint import with_newest
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -197,8 +197,8 @@ def _check_plan(
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
-        if latest.passing is not None:
-            raise latest.passing
+        if latest.transient is not None:
+            raise latest.transient
         raise RequestError(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
             path=latest.place,

@@ -16,7 +16,7 @@ from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
-from rescale.airflow.live.cut_over import CutOver, WentBackError
+from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
@@ -90,17 +90,11 @@ def follow_and_cut_over(
 
 @contextmanager
 def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
-    """Remove base, rounds and pins if the block ends because a window has closed, or because the job was started again.
-
-    The next run of a window has another target, and a job that was started again has all files under new names.
-    """
+    """Remove base, rounds and pins if the block ends because a window has closed: the next run has another target."""
     try:
         yield
     except WindowClosedError:
         log.info("the window has closed: removed %s of this run", counted(len(discard(target).removed), "file"))
-        raise
-    except WentBackError:
-        remove_follower(target)
         raise
 
 

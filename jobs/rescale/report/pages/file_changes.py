@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.insight.file_changes import FileChanges, OperatorChanges
-from rescale.report.page import Block, Listed, Page, paragraph, table
+from rescale.report.page import Block, Bullets, Page, paragraph, table
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
@@ -12,7 +12,6 @@ _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read"
 
 
 def file_changes_text(changes: FileChanges) -> str:
-    """Return the page as text."""
     return render_text(file_changes_page(changes))
 
 
@@ -26,7 +25,7 @@ def file_changes_page(changes: FileChanges) -> Page:
         *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
-    blocks += [Listed("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
+    blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
     return Page((*blocks, paragraph(*_verdict(changes))))
 
 

@@ -18,7 +18,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 MOST_SHOWN = 10
-"""Differences that are listed for each state."""
+"""Largest number of differences that are listed for a state."""
 
 
 class Side(IntEnum):
@@ -95,7 +95,6 @@ class SnapshotDiff:
         return all(operator.equal for operator in self.operators)
 
     def document(self) -> DiffDocument:
-        """Return the comparison as a document."""
         verdict: Literal["equal", "different"] = "equal" if self.equal else "different"
         return DiffDocument(verdict, self.equal, self.a, self.b, tuple(map(_operator, self.operators)), self.surgery)
 
