@@ -28,9 +28,10 @@ from rescale.airflow.steps.rescale_task import NOTHING_TO_DO
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink_rest.client import StopMode
 from rescale.plan.plan import Plan
+from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.claim import claim
-from rescale.runstate.follower.rounds import FollowedJob, begin_following
-from rescale.runstate.places import pins_place, places_of
+from rescale.runstate.follower.rounds import FollowedJob, begin_following, round_target
+from rescale.runstate.places import Places, pins_place, places_of
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
@@ -163,6 +164,15 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
     open_store(pinned).put(pinned, b"pinned")
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
     assert f'remove the 1 file that the run left: run "{DISCARD}" for this target' in advice
+    assert "goes on with the rounds" not in advice
+    base = Places(round_target(plan.target, 3), "").metadata
+    open_store(base).put(base, b"metadata")
+    advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
+    assert "this target, which goes on with the rounds; or remove the 2 files" in advice
+    decide_cut_over(plan.target, OWN, "given up by ada", approved=False)
+    advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
+    assert "goes on with the rounds" not in advice, "the run would read the decision and give up at once"
+    assert "remove the 2 files" in advice
 
 
 @pytest.mark.parametrize("deleted", [False, True])

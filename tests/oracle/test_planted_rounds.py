@@ -1,12 +1,13 @@
 """Planted faults in a round that its plan and its proof by changes would share: `validate --proof records` finds each.
 
 Both decide with the same code which keys may have changed. The chain is of a real job that Flink has scaled out, with
-all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire.
+all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire. A second chain is of a
+job whose RocksDB drops some of these in a compaction, without a trace, right after the base's checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
+from rescale.rocksdb import options_file
 from rescale.rocksdb.engine.changes.keys import Keys, keys_of
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.databases import own_tables
@@ -45,19 +47,26 @@ KINDS = (
 )
 """In the first pause, elements expire, which live 1.5 seconds. In the second one, Flink compacts the files."""
 
+EXPIRING = JOB.with_(parameters={**JOB.parameters, "brief": 6000, "compacts": 4}, configuration=INLINE)
+KINDS_OF_EXPIRING = (
+    *("wave", "checkpoint", "wave", "checkpoint", *["pause"] * 4),
+    *("wave", "checkpoint", "wave", "checkpoint"),
+)
+"""In the pauses, elements expire. When RocksDB compacts, those of the wave before the base's checkpoint live on."""
+
 
 class Chain(NamedTuple):
-    """A result of the checkpoint before elements have expired, the last checkpoint after that, and one in between."""
+    """A result of the third checkpoint, the last checkpoint, and those in between."""
 
     base: str
-    between: str
+    between: tuple[str, ...]
     later: str
     places: tuple[str, ...]
 
     def plan(self, target: Path) -> Plan:
         request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.places)
-        full, between = prepare(request), open_snapshot(self.between, allow_prefixes=self.places)
-        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.places), [between])
+        full, between = prepare(request), [open_snapshot(path, allow_prefixes=self.places) for path in self.between]
+        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.places), between)
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +74,26 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
     home = tmp_path_factory.mktemp("planted")
     flink, source = retaining("2"), home / "source"
     narrow = flink.snapshot(JOB.with_(parallelism=2), home / "narrow", "checkpoint")
-    paths = flink.snapshots(JOB, source, *KINDS, restored=narrow)
-    plan = plan_rescale(str(paths[2]), str(home / "base"), ["4"], [str(home)], max_parallelism=["1000"])
-    execute_without_spark(plan)
-    between, later = map(str, paths[-2:])
-    return Chain(str(home / "base"), between, later, (str(home),))
+    return chain_of(flink.snapshots(JOB, source, *KINDS, restored=narrow), home)
 
 
-def test_round_without_a_planted_fault_has_every_record(chain: Chain, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def expiring(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    home = tmp_path_factory.mktemp("expiring")
+    return chain_of(retaining("2").snapshots(EXPIRING, home / "source", *KINDS_OF_EXPIRING), home)
+
+
+def chain_of(checkpoints: Sequence[Path], home: Path) -> Chain:
+    base, (third, *between, later) = home / "base", map(str, checkpoints[2:])
+    execute_without_spark(plan_rescale(third, str(base), ["4"], [str(home)], max_parallelism=["1000"]))
+    return Chain(str(base), tuple(between), later, (str(home),))
+
+
+@pytest.mark.parametrize("chosen", ["chain", "expiring"])
+def test_round_without_a_planted_fault_has_every_record(
+    chosen: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    chain: Chain = request.getfixturevalue(chosen)
     plan = chain.plan(tmp_path / "target")
     certificate = execute_with(plan, Proof.CHANGES)
     assert states_of(certificate) == states_of(validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS))
@@ -111,18 +132,29 @@ def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_records.ChangeReader, "_changed_keys", changed)
 
 
+def with_expired_elements_taken_for_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Follow rows through all compactions, as if none dropped elements of lists, or values, that have expired."""
+
+    def families(data: bytes, path: str) -> frozenset[str]:
+        return frozenset(family for family, _, _ in options_file._column_family_settings(data, path))
+
+    monkeypatch.setattr(own_tables, "unfiltered_families", families)
+
+
 PLANTED = (
-    with_values_of_own_files_alone,
-    with_inline_files_folded,
-    without_a_state_that_ended,
+    ("chain", with_values_of_own_files_alone),
+    ("chain", with_inline_files_folded),
+    ("chain", without_a_state_that_ended),
+    ("expiring", with_expired_elements_taken_for_moved),
 )
 
 
-@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize(("chosen", "plant"), PLANTED)
 def test_planted_fault_in_the_choice_of_keys_is_found_by_comparing_every_record(
-    chain: Chain, tmp_path: Path, plant: Callable[[pytest.MonkeyPatch], None]
+    chosen: str, plant: Callable[[pytest.MonkeyPatch], None], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """The proof by changes has the fault, too, and finds nothing."""
+    chain: Chain = request.getfixturevalue(chosen)
     with pytest.MonkeyPatch.context() as planted:
         plant(planted)
         plan = chain.plan(tmp_path / "target")

@@ -166,6 +166,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
 def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
     from rescale.airflow.rejection import PUBLISHED
+    from rescale.runstate.follower.rounds import finished_rounds
     from rescale.runstate.places import beside, cut_over_place, follower_place
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -186,6 +187,8 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     store, advice = open_store(target), _ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
+        if claim is None and cut_over_place(target) not in files and finished_rounds(target):
+            advice += "; or trigger another run with the job's name and this target, which goes on with the rounds"
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"

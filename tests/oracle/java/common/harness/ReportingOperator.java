@@ -12,7 +12,7 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.streaming.api.operators.KeyedProcessOperator;
 
 /** Runs an ordinary keyed function, and lists all its keys when it is restored. */
-public final class ReportingOperator<K, IN> extends KeyedProcessOperator<K, IN, String> {
+public class ReportingOperator<K, IN> extends KeyedProcessOperator<K, IN, String> {
     private static final long serialVersionUID = 1L;
     /** What Flink calls the timers of a keyed function. */
     public static final String TIMERS = "user-timers";

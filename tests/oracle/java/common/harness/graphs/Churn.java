@@ -8,6 +8,7 @@ import harness.Line;
 import harness.Mix;
 import harness.ReportingOperator;
 import harness.Results;
+import harness.RocksDbAccess;
 import harness.Run;
 import harness.Scenario;
 import java.util.ArrayList;
@@ -24,6 +25,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.util.Collector;
 
 /**
@@ -32,7 +34,8 @@ import org.apache.flink.util.Collector;
  * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many there
  * were before. The second phase is empty. With `turn`, there are more states: one that ends with that wave and one that
  * begins with it, a list and a map that are cleared and added to at once, a value with a long time to live, and a value
- * and a list with a short one. What a short time to live leaves depends on the clock: it is not compared.
+ * and a list with a short one, of `brief` milliseconds. What a short time to live leaves depends on the clock: it is
+ * not compared. Before the first visit of the wave `compacts`, RocksDB compacts these two, which drops what has expired.
  */
 public final class Churn implements Scenario {
     private static final String NAME = "visits";
@@ -54,17 +57,13 @@ public final class Churn implements Scenario {
     private static final MapStateDescriptor<String, Long> NOTES =
             new MapStateDescriptor<>("notes", Types.STRING, Types.LONG);
     private static final ValueStateDescriptor<String> SEEN = new ValueStateDescriptor<>("seen", Types.STRING);
-    private static final ValueStateDescriptor<String> BRIEF = new ValueStateDescriptor<>("brief", Types.STRING);
-    private static final ListStateDescriptor<String> FLEETING = new ListStateDescriptor<>("fleeting", Types.STRING);
+    private static final String BRIEF = "brief";
+    private static final String FLEETING = "fleeting";
     private static final List<StateDescriptor<?, ?>> MORE = List.of(EARLY, LATEST, NOTES, SEEN);
-
-    private static final long SHORT_MILLIS = 1_500;
 
     static {
         RECENT.enableTimeToLive(Line.timeToLive(DAYS));
         SEEN.enableTimeToLive(Line.timeToLive(DAYS));
-        BRIEF.enableTimeToLive(Line.shortTimeToLive(SHORT_MILLIS));
-        FLEETING.enableTimeToLive(Line.shortTimeToLive(SHORT_MILLIS));
     }
 
     /** What a user does in a wave; the first phase is wave 0. */
@@ -120,7 +119,11 @@ public final class Churn implements Scenario {
                         .transform(
                                 NAME,
                                 Types.STRING,
-                                new ReportingOperator<>(run, NAME, new Visits(turn), listed(turn, lived)))
+                                new Compacting(
+                                        run,
+                                        listed(turn, lived),
+                                        new Visits(turn, job.parameter("brief", 1_500)),
+                                        job.parameter("compacts", -1)))
                         .uid(NAME)
                         .setParallelism(job.parallelism(NAME)),
                 job, run, NAME);
@@ -227,12 +230,37 @@ public final class Churn implements Scenario {
         return "VoidNamespace@" + time;
     }
 
+    /** The operator, which lets RocksDB compact the states with a short time to live in the wave `compacts`. */
+    private static final class Compacting extends ReportingOperator<String, Tuple3<Long, Integer, Long>> {
+        private static final long serialVersionUID = 1L;
+        private final long compacts;
+        private transient boolean hasCompacted;
+
+        private Compacting(Run run, List<StateDescriptor<?, ?>> listed, Visits visits, long compacts) {
+            super(run, NAME, visits, listed);
+            this.compacts = compacts;
+        }
+
+        @Override
+        public void processElement(StreamRecord<Tuple3<Long, Integer, Long>> event) throws Exception {
+            if (!hasCompacted && event.getValue().f1 == compacts) {
+                hasCompacted = true;
+                RocksDbAccess.compact(getKeyedStateBackend(), BRIEF, FLEETING);
+            }
+            super.processElement(event);
+        }
+    }
+
     private static final class Visits extends KeyedProcessFunction<String, Tuple3<Long, Integer, Long>, String> {
         private static final long serialVersionUID = 1L;
         private final int turn;
+        private final ValueStateDescriptor<String> brief = new ValueStateDescriptor<>(BRIEF, Types.STRING);
+        private final ListStateDescriptor<String> fleeting = new ListStateDescriptor<>(FLEETING, Types.STRING);
 
-        private Visits(int turn) {
+        private Visits(int turn, long briefMillis) {
             this.turn = turn;
+            brief.enableTimeToLive(Line.shortTimeToLive(briefMillis));
+            fleeting.enableTimeToLive(Line.shortTimeToLive(briefMillis));
         }
 
         @Override
@@ -276,8 +304,8 @@ public final class Churn implements Scenario {
             getRuntimeContext().getMapState(NOTES).put(visit.entry(visit.wave), visit.amount);
             getRuntimeContext().getState(SEEN).update(visit.text());
             if (visit.isKeptBriefly()) {
-                getRuntimeContext().getState(BRIEF).update(visit.text());
-                getRuntimeContext().getListState(FLEETING).add(visit.text());
+                getRuntimeContext().getState(brief).update(visit.text());
+                getRuntimeContext().getListState(fleeting).add(visit.text());
             }
         }
 
@@ -289,8 +317,8 @@ public final class Churn implements Scenario {
             getRuntimeContext().getListState(LATEST).clear();
             getRuntimeContext().getMapState(NOTES).clear();
             getRuntimeContext().getState(SEEN).clear();
-            getRuntimeContext().getState(BRIEF).clear();
-            getRuntimeContext().getListState(FLEETING).clear();
+            getRuntimeContext().getState(brief).clear();
+            getRuntimeContext().getListState(fleeting).clear();
         }
 
         private void leave(Visit visit, Context context) throws Exception {
