@@ -12,15 +12,15 @@ from rescale.report.figures import Part, StackedBar, StackedBars
 from rescale.report.html.blocks import blocks
 from rescale.report.page import (
     Block,
+    Bullets,
     Code,
     Command,
     Figure,
-    Listed,
     Section,
     Standing,
     Strong,
     Verdict,
-    Warned,
+    WarningBlock,
     paragraph,
     table,
 )
@@ -40,9 +40,9 @@ def figure(*rows: tuple[str, int]) -> Figure:
 def test_no_text_becomes_markup() -> None:
     page = html(
         paragraph(EVIL, (Strong(EVIL), Code(EVIL))),
-        Listed(EVIL, (EVIL,)),
+        Bullets(EVIL, (EVIL,)),
         Section(EVIL, (table((EVIL,), [(EVIL,)]),)),
-        Warned(EVIL),
+        WarningBlock(EVIL),
         Command(EVIL),
         Verdict(Standing.PLANNED, EVIL),
         figure((EVIL, 1)),
@@ -94,4 +94,4 @@ def test_every_standing_has_its_own_sign() -> None:
 
 def test_lines_of_a_paragraph_are_broken_and_an_empty_lead_is_left_out() -> None:
     assert html(paragraph("a", "b")) == "<div><p>a<br>b</p></div>"
-    assert html(Listed("", ("a",))) == "<div><ul><li>a</li></ul></div>"
+    assert html(Bullets("", ("a",))) == "<div><ul><li>a</li></ul></div>"
