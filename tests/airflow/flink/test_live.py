@@ -97,6 +97,7 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
     assert story.shapes(old) == {(2, 128)}
 
 
+@pytest.mark.slow
 def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
     """The job has another directory of checkpoints then, and uploads all files again, under new names."""
     story = begin(
