@@ -155,7 +155,7 @@ def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Fo
             gigabytes,
             f"{100 * count / keys:.1f} %",
             seconds,
-            estimate.round_seconds,
+            estimate.round_seconds + (OTHER_PARALLELISM - PARALLELISM) * estimate.seconds_of_subtask,
             seconds / base,
             made["rows_came"] / count,
             made["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),

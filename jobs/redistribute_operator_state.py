@@ -19,7 +19,7 @@ def main() -> int:
     def body() -> MovedStreams:
         plan = plan_of(arguments)
         work = plan.bytes_of(*OPERATOR_SLOTS)
-        with step_tasks("rescale: redistribute operator state", arguments.master, work, of_the_driver=True) as tasks:
+        with step_tasks("rescale: redistribute operator state", arguments.master, work, on_driver=True) as tasks:
             return redistribute_operator_state(plan, tasks)
 
     return run_job(arguments, body)

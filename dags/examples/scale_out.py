@@ -31,7 +31,7 @@ with DAG(
         "program_arguments": Param([], type="array"),
         "savepoints": Param("s3://state/savepoints", type="string"),
         "target": Param("s3://state/rescaled", type="string"),
-        "busy_ms": Param(900, type="number", description="milliseconds of a second that the busiest subtask works"),
+        "busy_ms": Param(900, type="number", description="busy time of the busiest subtask, in ms per second"),
     },
     render_template_as_native_obj=True,  # so that a list stays a list, and null stays null
 ) as dag:

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from rescale.runstate.documents import read_document, refuse_other_result
+from rescale.runstate.documents import read_document, refuse_unsafe_result
 from rescale.runstate.step import Step, StepEnd
 from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
@@ -60,7 +60,7 @@ def run_step(
     all processes of the step, including workers and Spark.
     """
     refuse_without_spark()
-    refuse_other_result(result_uri)
+    refuse_unsafe_result(result_uri)
     store = open_store(result_uri)
     if store.stat(result_uri) is not None:  # a policy may forbid deleting files that the run has not put
         store.delete([result_uri])

@@ -79,9 +79,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
 
 
 def asked_in(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", alive: Sequence[str] = ()) -> Any:
-    """Return the context of a question about this plan; XComs go into `xcoms`. The runs `alive` go on in the same
-    Airflow.
-    """
+    """Return the context of a question about this plan; XComs go into `xcoms`. Runs in `alive` are still active."""
     instance = SimpleNamespace(
         dag_id="rescale",
         run_id=run_id,

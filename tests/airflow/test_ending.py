@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import logging
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG
 
 from rescale.airflow import ending
 from rescale.airflow.ending import end_task
+from rescale.airflow.flink import starting
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.form_advice import DISCARD
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import job_end_task
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, FOLLOW, HAND_OVER, LOOK, PLAN, PUBLISH, ROUNDS
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, FOLLOW, FOLLOWED, HAND_OVER, LOOK, PLAN, PUBLISH
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO
 from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink_rest.client import StopMode
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
-from rescale.runstate.places import places_of
+from rescale.runstate.follower.rounds import FollowedJob, begin_following
+from rescale.runstate.places import pins_place, places_of
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.errors import StoreError
 from support.filled_forms import PLACES, filled
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
@@ -48,14 +59,17 @@ def end_of(xcoms: XComField, states: dict[str, str]) -> Any:
 @pytest.mark.parametrize(
     ("planned", "sentence"),
     [
-        (None, "nothing was published: the run ended before there was a plan"),
+        (None, "the run ended before there was a plan"),
         ({"plan": "/rescaled.rescale/plan.json", "target": "/rescaled"}, "there is no connection 'nobody'"),
     ],
 )
 def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     planned: dict[str, Any] | None, sentence: str
 ) -> None:
-    """The missing connection was reported by an earlier task, whose error is not repeated if there is no plan."""
+    """The missing connection was reported by an earlier task, whose error is not repeated if there is no plan.
+
+    Nothing is said of the target then: nobody has looked at it.
+    """
     xcoms = {(PLAN, "return_value"): planned}
     instance = end_of(xcoms, {"inspect": "failed"})
     with DAG("a-dag", schedule=None) as dag:
@@ -66,27 +80,10 @@ def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     assert ended.value.error.what == f"{sentence}; {REMARK}"
 
 
-def test_end_of_an_aborted_live_rescale_says_what_to_do_with_its_rounds() -> None:
-    xcoms = {(FOLLOW, ROUNDS): {"target": "/rescaled"}}
-    instance = SimpleNamespace(
-        dag_id="a-dag",
-        run_id="a-run",
-        task_id="end",
-        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
-        get_task_states=lambda **_: {"a-run": {"end": "running", FOLLOW: "failed"}},
-    )
-    with DAG("a-dag", schedule=None) as dag:
-        end_task(after_publication=[], remark=lambda _: REMARK)
-    end: Any = dag.get_task("end")
-    with pytest.raises(TaskEnded) as ended:
-        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
-    error = ended.value.error
-    assert error.what == f"nothing was published: the run ended before the job was cut over; {REMARK}"
-    assert (error.path, error.found) == ("/rescaled", f"failed: {FOLLOW}")
-    assert f'run "{DISCARD}" for this target' in str(error.advice)
-
-
-LOOKED = {"before": {"name": "clicks", "job_id": "1" * 32, "taking": "stop"}}
+BEFORE = JobToRestart(
+    "http://flink", "1" * 32, "clicks", StopMode.STOP, "/savepoints", 2, RunJar("http://flink", "a.jar")
+)
+LOOKED = {"before": msgspec.to_builtins(BEFORE)}
 
 
 @pytest.mark.parametrize(
@@ -142,6 +139,73 @@ def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = 
         return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
     except TaskEnded as task_ended:
         return task_ended.error
+
+
+OWN = {"dag": "a-dag", "run": "a-run"}
+
+
+def followed(plan: Plan) -> XComField:
+    """Return the XComs of a run whose task that follows the job did not finish."""
+    begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False)
+    return {(FOLLOW, FOLLOWED): plan.target, (LOOK, "return_value"): LOOKED, ("go_back", "return_value"): RUNS}
+
+
+def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_left(plan: Plan) -> None:
+    """The documents that say which job is followed are no files to remove: the next try has the same ones."""
+    xcoms = followed(plan)
+    error = ended(xcoms, has_job=True, failed=(FOLLOW,))
+    assert error.what.startswith(
+        "nothing was published: the run ended before the job was cut over; the job 'clicks' runs"
+    )
+    assert (error.path, error.found) == (plan.target, f"failed: {FOLLOW}")
+    assert "remove" not in error.advice
+    pinned = join(pins_place(plan.target), "1.sst")
+    open_store(pinned).put(pinned, b"pinned")
+    advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
+    assert f'remove the 1 file that the run left: run "{DISCARD}" for this target' in advice
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_end_of_a_live_rescale_after_its_publication_says_so(plan: Plan, deleted: bool) -> None:
+    xcoms = followed(plan)
+    claim(plan, by=OWN)
+    execute_without_spark(plan)
+    if deleted:
+        shutil.rmtree(plan.target)
+    error = ended(xcoms, has_job=True, failed=(FOLLOW,))
+    published = "its result was published, and deleted since" if deleted else "its result is published"
+    assert error.what.startswith(f"the task {FOLLOW!r} did not finish, but {published}; the job 'clicks' runs again: ")
+    assert "nothing was published" not in error.what
+    assert "start no second job" in error.advice
+    assert DISCARD not in error.advice
+
+
+def test_end_of_a_live_rescale_is_silent_about_files_of_another_run(plan: Plan) -> None:
+    xcoms = followed(plan)
+    claim(plan, by={**OWN, "run": "another"})
+    execute_without_spark(plan)
+    error = ended(xcoms, has_job=True, failed=(FOLLOW,))
+    assert "the job was cut over, and another one has claimed the target (plan " in error.what
+    assert "run another" in error.what
+    assert "published" not in error.what
+    assert DISCARD not in error.advice
+
+
+@pytest.mark.parametrize("answer", ["runs", "has ended", "unknown"])
+def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
+    plan: Plan, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xcoms = followed(plan)
+    del xcoms["go_back", "return_value"]
+    claim(plan, by=OWN)
+    execute_without_spark(plan)
+    new = next(ids("job", "a-dag/a-run", BEFORE.job_id))
+    lines = [SimpleNamespace(job_id=new, ended=answer == "has ended")]
+    jobs = Mock(return_value=lines, side_effect=StoreError("Flink is away") if answer == "unknown" else None)
+    monkeypatch.setattr(starting, "open_flink", lambda _: nullcontext(SimpleNamespace(jobs=jobs)))
+    error = ended(xcoms, has_job=True, failed=(FOLLOW, "go_back"))
+    clause = f"was started from the result ({new})" if answer == "runs" else "may not be running"
+    assert f"its result is published; the job 'clicks' {clause}" in error.what
 
 
 @pytest.mark.parametrize("all_of_it", [True, False])
@@ -205,3 +269,12 @@ def test_error_says_from_where_the_job_was_started_again(plan: Plan) -> None:
     assert error.found == "failed: publish"
     assert "/savepoints/1" in error.what
     assert "{" not in error.what
+
+
+def test_end_does_not_deny_a_publication_that_may_have_happened(plan: Plan) -> None:
+    """The task was killed for good after its mark, and perhaps after `_metadata`, which a job may have deleted."""
+    execute_without_spark(plan)
+    open_store(plan.target).delete([places_of(plan).metadata, places_of(plan).published])
+    assert ended(planned(plan), failed=("publish",)).what == "its result may have been published"
+    open_store(plan.target).delete([places_of(plan).publishing])
+    assert ended(planned(plan), failed=("publish",)).what == "nothing was published"

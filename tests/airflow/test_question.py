@@ -1,6 +1,4 @@
-"""The question about a plan: verdict, warnings and costs come first, then a few operators, because buttons are below
-them.
-"""
+"""The question about a plan shows verdict, warnings and costs, then only a few operators, because buttons are below."""
 
 from __future__ import annotations
 

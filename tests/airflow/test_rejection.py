@@ -25,7 +25,7 @@ from support.filled_forms import PLACES, filled
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.snapshots import directory
 
-WORDS = "rejected by ada"
+ANSWER = "rejected by ada"
 OTHER = {"airflow": "", "dag": "rescale", "run": "other"}
 
 
@@ -37,7 +37,7 @@ def plan(tmp_path: Path) -> Plan:
 def answered(plan: Plan, *, approved: bool = False, about: str | None = None, alive: bool = False) -> Any:
     """Return a task instance of a run whose question was answered; the run `other` may be alive."""
     xcoms = {
-        (ASK, APPROVED): {"approved": approved, "plan": about or plan.digest, "words": WORDS},
+        (ASK, APPROVED): {"approved": approved, "plan": about or plan.digest, "words": ANSWER},
         (PLAN, "return_value"): {"target": plan.target, "digest": plan.digest, "plan": places_of(plan).plan},
     }
     return SimpleNamespace(
@@ -57,7 +57,7 @@ def refusal(instance: Any) -> RequestError:
 
 
 def reject(plan: Plan) -> None:
-    decide(plan, {"run": "own"}, WORDS, approved=False)
+    decide(plan, {"run": "own"}, ANSWER, approved=False)
 
 
 def left(plan: Plan) -> list[Path]:
@@ -68,7 +68,7 @@ def test_staged_files_of_a_rejected_plan_are_removed(plan: Plan) -> None:
     move(plan, InProcessTasks())
     reject(plan)
     error = refusal(answered(plan))
-    assert (error.path, error.found) == (plan.target, WORDS)
+    assert (error.path, error.found) == (plan.target, ANSWER)
     assert left(plan) == []
     assert refusal(answered(plan)).path == plan.target  # if the task is cleared
 

@@ -1,4 +1,4 @@
-"""State is lost only if the user agrees."""
+"""A run loses state only if the user agrees."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(run) == 2
     said = capsys.readouterr().err
     assert "would restart finished subtasks" in said
-    assert "a source reads once more what they had read" in said
+    assert "a source reads their input again" in said
     assert list(tmp_path.iterdir()) == []
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
     assert "1 finished of 2 subtasks of short" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A run that is proven by files, in processes, and what may come after it."""
+"""A run that is proven by files, in separate processes, and what may follow it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
-    """Exit code, document, and what was said beside it."""
+    """Return a function that runs a command, and returns exit code, document and standard error."""
     command = [sys.executable, "-m", "rescale.cli.main", *map(str, arguments), "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr

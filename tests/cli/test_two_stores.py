@@ -30,7 +30,7 @@ def stores(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iter
 
 
 def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, Any, str]:
-    """Exit code, document and standard error of a command that has access by profiles alone, or by `variables`."""
+    """Return a function that runs a command with access by profiles, or by `variables`, and returns its output."""
     done = subprocess.run(
         [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"],
         env={**stores.environment, **variables},
@@ -139,14 +139,14 @@ def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
 
 
 def process(arguments: list[str], environment: dict[str, str]) -> str:
-    """Return what a Python process prints, which must succeed."""
+    """Return the output of a Python process, which must succeed."""
     done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -> None:
-    """As pods have them, from two Secrets."""
+    """Pods get these variables from two Secrets."""
     source = stores.put_source("2-clicks", PLACE)
     command = ("run", source, "--target", RESULT, "--parallelism", "3")
     code, document, said = rescale(stores, *command, **stores.variables)

@@ -22,7 +22,7 @@ from rescale.text.errors import LockedError, RequestError
 from support import snapshots
 from support.disks import disk_of
 from support.pipeline import execute_without_spark, plan_rescale
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 from support.trees import tree
 
@@ -211,7 +211,7 @@ def test_failed_upload_is_not_left_open(
 def test_probes_of_a_killed_process_are_removed_by_discard(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     probe = probe_place(target, f"{'0' * 32}-put")
-    somebodys_store(target).put(probe, b"left")
+    unprotected_store(target).put(probe, b"left")
     assert is_document(target, probe)
     assert is_staged(f"probe-{'0' * 32}-parts.{'1' * 32}")
     assert discard(target).left == ()

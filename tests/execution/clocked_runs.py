@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rescale.storage.store import open_store
 from support import warm
-from support.clocks import Clock, ClockIsPut
+from support.clocks import Clock, ClockShift
 from support.faults import Faults, Kind
 from support.resuming import KILLED, Case, assert_right, is_there
 
@@ -27,7 +27,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
     for hours in put:
         for at in (calls // 3, calls - 2):
             _forget(target, clock)
-            _done(case, target, ClockIsPut(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
+            _done(case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
             assert _content(target) == expected
             assert not Path(target).exists() or _hours_between_files(target) == 1, "it was put"
         _forget(target, clock)
@@ -53,7 +53,7 @@ def be_refused(case: Case, clock: Clock) -> None:
     calls = _done(case, case.target(), case.faults())
     for at in (1, calls // 2):
         target = case.target()
-        refused = ClockIsPut(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
+        refused = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
         assert case.run(target, refused) == 2, warm.output(refused)
         clock.put(0)
         said = warm.output(refused)
@@ -65,7 +65,7 @@ def be_refused(case: Case, clock: Clock) -> None:
 
 
 def _done(case: Case, target: str, faults: Faults) -> int:
-    """Calls of a run that publishes."""
+    """Check that a run publishes a right result; return the number of its calls to stores."""
     assert case.run(target, faults) == 0, warm.output(faults)
     assert not _NEGATIVE.search(warm.output(faults))
     assert_right(target, case.source)

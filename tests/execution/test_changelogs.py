@@ -120,7 +120,7 @@ def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, m
     cut = all_records(snapshot)
     assert sorted(cut) == sorted(expected)
     assert cut != expected
-    monkeypatch.setattr(log_windows, "MOST", 500)
+    monkeypatch.setattr(log_windows, "LARGEST_KEY_GROUP", 500)
     with pytest.raises(UnsupportedError, match="more changes than can be replayed at once"):
         all_records(snapshot)
 

@@ -23,7 +23,7 @@ from support.resuming import Case, assert_right
 from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
-from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
 
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -50,7 +50,7 @@ class Account:
                 "expiry_time": end.isoformat(),
             }
 
-    def decide(self, asked: Asked) -> Deed:
+    def decide(self, asked: Asked) -> Treatment:
         """Carry out the request, or refuse it with S3's answer to an expired token."""
         token = asked.headers["X-Amz-Security-Token"]
         with self._lock:
@@ -58,7 +58,7 @@ class Account:
             if self._used[token] <= self.lives:
                 return CARRIED_OUT
             self.refused += 1
-        return Deed(carried_out=False, instead=(400, "ExpiredToken"))
+        return Treatment(carried_out=False, instead=(400, "ExpiredToken"))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.edited import edit, relocated, repointed, with_streams
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.rekeyed import contents
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 INCREMENTAL, CHANGING, MERGED = "1.20-rocksdb-incremental", "2-rocksdb-changing", "2-file-merging"
@@ -97,7 +97,7 @@ def test_references_to_files_in_s3_are_certified_by_version(bucket: str, tmp_pat
     for proof in (Proof.RECORDS, Proof.FILES):
         assert validate_published(source, target, InProcessTasks(), proof).proof == proof
     referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
-    somebodys_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
+    unprotected_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(
             IntegrityError, match="that the result refers to is gone, or is not the certified version"
@@ -132,7 +132,7 @@ def test_relative_handles_into_the_checkpoint_directory_of_the_job_are_read(
         source = source.replace(str(tmp_path), home)
         for path in folder.rglob("*"):
             if path.is_file():
-                somebodys_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
+                unprotected_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
     assert_taken(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
 
 
@@ -141,7 +141,7 @@ def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: 
     """A job takes over such state from another job in CLAIM mode."""
     home, elsewhere = f"s3://{bucket}/flink/job", f"s3://{bucket}/flink/older-job/shared"
     source = uploaded(tmp_path / "uploaded", INCREMENTAL, home, "s3a")
-    store, metadata = somebodys_store(source), tmp_path / "edited"
+    store, metadata = unprotected_store(source), tmp_path / "edited"
     metadata.mkdir()
     (metadata / "_metadata").write_bytes(store.read_all(f"{source}/_metadata", 1 << 30)[0])
 
@@ -183,7 +183,7 @@ def test_source_file_that_changes_while_it_is_read_is_refused(
     databases = [database for operator in open_snapshot(source).operators for database in operator.databases]
     file = next(file for file in databases[0].files if file.name.endswith(".sst"))
     uri, pin = open_snapshot(source).files[file.extent.file]
-    store, somebody = open_store(uri), somebodys_store(uri)
+    store, somebody = open_store(uri), unprotected_store(uri)
     content, _ = store.read_all(uri, 1 << 30)
     read, calls = store.read, [0]
 

@@ -18,7 +18,7 @@ import pytest
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
-from rescale.execution.rekeying.totals import Receipt, packed
+from rescale.execution.rekeying.totals import Receipt, pack_receipt
 from rescale.execution.tasks.protocol import Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
@@ -71,7 +71,7 @@ class SimulatedTasks:
     def receipts(self, number: int) -> bytes:
         """Return the packed receipts of this number of parts, each an MD5 in hexadecimal digits as from Amazon S3."""
         digests = os.urandom(16 * number)
-        return files.packed([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
+        return files.pack_receipts([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
 
     def count_received(self, result: Any) -> Any:
         self.received += len(pickle.dumps(result))
@@ -104,13 +104,13 @@ class SimulatedShuffle:
 
         def read_unit(i: int) -> bytes:
             sizes = np.array(self.tasks.plan.operators[i].expected_key_groups, np.int64)
-            return packed(Receipt(i, np.arange(len(sizes)), sizes))
+            return pack_receipt(Receipt(i, np.arange(len(sizes)), sizes))
 
         return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
         self.tasks.sent["reduce task"] = len(SharedFunction.pack(work).packed)
-        return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
+        return [self._written(load) for partition in sizes for load in pickle.loads(work.work_items[partition])]
 
     def _written(self, work: Any) -> WrittenParts:
         parts = number_of_parts(work.size - work.staged, work.part_size)

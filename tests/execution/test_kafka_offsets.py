@@ -267,8 +267,16 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "what", "actual"),
     [
-        ("topic,partition,offset\norders,5,1", "the offset of a partition that no Kafka source holds", "orders-5"),
-        ("topic,partition,offset\nclicks,0,1", "the offset of a partition that no Kafka source holds", "clicks-0"),
+        (
+            "topic,partition,offset\norders,5,1",
+            "the offset of a partition for which no Kafka source has an offset",
+            "orders-5",
+        ),
+        (
+            "topic,partition,offset\nclicks,0,1",
+            "the offset of a partition for which no Kafka source has an offset",
+            "clicks-0",
+        ),
         ("topic,partition,offset\nclicks,*,drop", "drops a partition that no Kafka source has", "clicks"),
         ("operator,topic,partition,offset\nclicks,orders,0,1", "no operator 'clicks'", "clicks"),
         ("topic,partition,offset\norders,0,1\norders,0,2", "line 3 .* names a partition a second time", "orders 0"),

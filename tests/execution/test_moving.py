@@ -21,7 +21,7 @@ from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_processes
 from support.results import files_of, remove, take_back
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 MIB = 1024 * 1024
@@ -158,7 +158,7 @@ def test_source_that_changes_after_planning_stops_the_run(
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     store, changed = open_store(source), plan.files[2].uri
-    change(somebodys_store(source), changed)
+    change(unprotected_store(source), changed)
     if change is overwritten and Path(changed).exists():
         before = plan.files[2].pin.mtime_ns
         assert before is not None
@@ -177,7 +177,7 @@ def test_source_that_changes_after_moving_is_not_certified(
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     move(plan, InProcessTasks())
-    change(somebodys_store(source), plan.files[file].uri)
+    change(unprotected_store(source), plan.files[file].uri)
     with pytest.raises(SnapshotError) as caught:
         validate_coverage(plan, InProcessTasks())
     assert caught.value.path == plan.files[file].uri
@@ -189,7 +189,7 @@ def test_source_that_changes_after_moving_is_not_certified(
 def test_published_result_is_not_validated_against_an_incomplete_source(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
-    gone(somebodys_store(source), plan.files[1].uri)
+    gone(unprotected_store(source), plan.files[1].uri)
     with pytest.raises(SnapshotError, match="files of the source are missing") as caught:
         validate_published(source, plan.target, InProcessTasks())
     assert (caught.value.path, caught.value.found) == (plan.files[1].uri, "1 missing")

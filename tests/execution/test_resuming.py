@@ -27,7 +27,7 @@ from support.resuming import (
     is_there,
     real_run,
 )
-from support.s3 import somebodys_store
+from support.s3 import unprotected_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
@@ -224,7 +224,7 @@ def test_discard_of_a_published_result_is_refused(case: Case) -> None:
 
 def test_discard_and_run_keep_foreign_files(case: Case) -> None:
     target = case.target()
-    store, foreign = somebodys_store(target), join(target, "notes.txt")
+    store, foreign = unprotected_store(target), join(target, "notes.txt")
     store.put(foreign, b"mine")
     assert case.discard(target, case.faults()) == 2
     refused = case.faults()

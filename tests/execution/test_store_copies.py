@@ -24,7 +24,7 @@ from support import snapshots
 from support.faults import Faults, FaultyStore, Kind
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.results import remove
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 MIB = 1024 * 1024
@@ -141,7 +141,7 @@ def test_files_that_rocksdb_does_not_rewrite_are_copied_whole_by_the_store(
 def test_changed_source_is_not_copied(home: str, source: str) -> None:
     """A store that ignores the condition copies the other version, which validation refuses."""
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    store, changed = somebodys_store(source), plan.files[1].uri
+    store, changed = unprotected_store(source), plan.files[1].uri
     data = store.read_all(changed, 1 << 30)[0]
     store.put(changed, data[:-9] + bytes(9))
     claim(plan)

@@ -1,4 +1,4 @@
-"""Lives of commands that copy a job's checkpoints: stages, each of which can be repeated from what was before it."""
+"""Lives of commands that copy a job's checkpoints: stages, each of which can be repeated from the files before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXTURE = "2-rocksdb-incremental"
 
 @dataclass(frozen=True)
 class Stage:
-    """A command; `before` is a copy of all files as they were, `number` the newest checkpoint."""
+    """A command; `before` is a copy of all files before it, `number` the newest checkpoint."""
 
     options: tuple[str, ...]
     before: Path
@@ -30,7 +30,7 @@ class Stage:
 
 
 class Life(ABC):
-    """The files of a job and a target in `home`, put back to before a stage as often as is needed."""
+    """The files of a job and a target in `home`, which can be restored to those before a stage."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -42,18 +42,18 @@ class Life(ABC):
 
     @abstractmethod
     def lived(self) -> list[Stage]:
-        """Live all stages, undisturbed."""
+        """Run all stages without faults, and return them."""
 
     @abstractmethod
     def run(self, options: tuple[str, ...], faults: Faults) -> int:
         """Run the command and return its exit code."""
 
     def assert_right(self) -> None:
-        """Flink finds a whole result, without a file that it does not know: `validate` refuses those."""
+        """Check that the result is complete and has no other files, which `validate` refuses."""
         assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
     def stage(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Stage:
-        """Live a stage, after something has happened to the job."""
+        """Run a stage, after `first` has changed the job."""
         if first is not None:
             first()
         before, faults = self.work / f"before-{name}", self.faults()

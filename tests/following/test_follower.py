@@ -19,6 +19,7 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
+from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
@@ -35,9 +36,9 @@ from rescale.runstate.follower.rounds import (
     round_target,
 )
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
-from rescale.runstate.publication import publish
+from rescale.runstate.publication import is_published, publish
 from rescale.runstate.removal import discard
-from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.runstate.states import State, state_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -111,7 +112,7 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
         assert (made.rows_left, made.rows_came, made.bytes_read) == (0, 0, 0)
         assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
-        assert complete_checkpoints(pins_place(follower.target)) == [3, number]
+        assert Pins(follower.target, job.directory).numbers() == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
@@ -187,7 +188,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     assert follower.plan_last().prepared.plan.checkpoint_id == 4
     finish(follower)
     assert open_snapshot(follower.target).metadata.checkpoint_id == 4
-    assert any("discarded" in line for line in said)
+    assert any("discarding" in line for line in said)
 
 
 def with_other_backends(metadata: Metadata) -> Metadata:
@@ -282,9 +283,55 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
         for number in (4, 5):
             checkpoints_follow(job, [number])
             pinned.append(number)
-            wait_until(lambda: pins.between() == pinned, "the pin")
+            wait_until(lambda: pins.flushed_numbers() == pinned, "the pin")
         assert follower.next_round().checkpoint == 5
-        assert (pins.numbers(), pins.between()) == ([3, 5], [])
+        assert (pins.numbers(), pins.flushed_numbers()) == ([3, 5], [])
+
+
+@pytest.mark.parametrize("published", [False, slow(True)])
+def test_rounds_go_on_with_the_next_start_of_the_job(
+    job: Checkpoints, home: str, tmp_path: Path, published: bool
+) -> None:
+    """It has another directory, and has uploaded all files again: they have the same bytes under other names."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    planned = follower.plan_last()
+    failed = planned.prepared.plan
+    follower.move_last(planned)
+    if published:
+        publish(failed)
+    leave(follower)
+    assert state_of(follower.target, failed.digest) is State.FREE
+    assert not [*open_store(home).list(follower.target)]
+    job.delete()
+    with pytest.raises(RequestError, match="which was started again after its cut-over had failed"):
+        follower.next_round()
+
+    again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
+    checkpoints_follow(again, [4])
+    follower = follower_of(again, home)
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.root, made.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
+    pins = [Pins(follower.target, directory) for directory in (job.directory, again.directory)]
+    assert [each.numbers() for each in pins] == [[3], [4]], "the base needs the first"
+    again.rewrite(with_other_backends)
+    checkpoints_follow(again, [5])
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.root) == (RoundKind.BASE, 5)
+    assert [each.numbers() for each in pins] == [[], [5]]
+    finish(follower)
+    validate_published(again.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    finish_of_another = follower.plan_last().prepared.plan
+    claim(finish_of_another, by={"host": "there"})
+    carry_out(finish_of_another, Proof.CHANGES)
+    publish(finish_of_another)
+    leave(follower)
+    assert is_published(finish_of_another)
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:
@@ -303,7 +350,7 @@ def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: st
 
 @pytest.mark.parametrize("discarded_at", ["before", "while", "after"])
 def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str, discarded_at: str) -> None:
-    """Whatever the follower was about to write."""
+    """This holds whatever the follower was about to write."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

@@ -31,7 +31,7 @@ class PreparedLife(Life):
         return warm.rescale(["run", source, "--target", self.target, "--parallelism", "4", *options], faults)
 
     def _checkpoint_elsewhere(self) -> None:
-        """Its shared files are elsewhere, so that all have other identities."""
+        """Make a checkpoint whose shared files lie elsewhere, so that all have other identities."""
         self.next_checkpoint()
         self.job.move_shared_to(join(self.job.directory, "elsewhere"))
 

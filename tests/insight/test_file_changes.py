@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from rescale.cli.main import main
+from rescale.insight.durations import CORES, DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS, PROCESS_SECONDS
 from rescale.insight.file_changes import FileChanges, file_changes
+from rescale.insight.insight import plan_insight
 from rescale.report.pages.file_changes import file_changes_text
 from rescale.rocksdb.manifest.manifest import read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
@@ -28,13 +30,13 @@ GB = 10**9
 
 @pytest.fixture
 def job(tmp_path: Path) -> Checkpoints:
-    """A job with one checkpoint."""
+    """Return a job with one checkpoint."""
     return checkpoints_in(INCREMENTAL, str(tmp_path / "job"), tmp_path / "scratch")
 
 
 @pytest.fixture
 def apart(tmp_path: Path) -> tuple[str, str]:
-    """Two checkpoints with the same rows that share no file, the second of a database that was opened again."""
+    """Return two checkpoints with the same rows that share no file; the second database was opened again."""
     a, b = (edited.relocated("2-rocksdb-native", tmp_path / name) for name in ("earlier", "later"))
     edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
     edited.edit_files(b, "MANIFEST-", without_history)
@@ -117,7 +119,7 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     changes = compared(*apart)
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
-    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), directories=1, places_in_s3=0)
+    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), directories=1, new_directories=1, places_in_s3=0)
     assert estimated.pays is pays
     text = file_changes_text(estimated)
     assert ("pays off (rescale follow)" in text) is pays
@@ -128,15 +130,54 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
 def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(apart: tuple[str, str]) -> None:
     changes = compared(*apart)
 
-    def seconds(entries: int, directories: int) -> float:
+    def seconds(entries: int, directories: int, new: int) -> float:
         operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
-        estimated = FileChanges.estimated("/a", "/b", 1.0, (*operators,), directories=directories, places_in_s3=0)
+        estimated = FileChanges.estimated(
+            "/a", "/b", 1.0, (*operators,), directories=directories, new_directories=new, places_in_s3=0
+        )
         return estimated.round_seconds
 
-    assert seconds(250_000, 1) - seconds(0, 1) == pytest.approx(1.0)
-    assert seconds(0, 26) - seconds(0, 1) == pytest.approx(1.0)
+    assert seconds(250_000, 1, 1) - seconds(0, 1, 1) == pytest.approx(1.0)
+    assert seconds(0, 51, 1) - seconds(0, 1, 1) == pytest.approx(50 * DIRECTORY_SECONDS / CORES)
+    assert seconds(0, 1, 51) - seconds(0, 1, 1) == pytest.approx(50 * NEW_DIRECTORY_SECONDS / CORES)
     directories = sum(len(operator.databases) for operator in open_snapshot(apart[1]).operators)
-    assert changes.round_seconds >= seconds(0, directories)
+    assert changes.round_seconds >= seconds(0, directories, directories)
+
+
+def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cost(
+    apart: tuple[str, str], job: Checkpoints
+) -> None:
+    changes = compared(*apart)
+    operators = sum(operator.read > 0 for operator in changes.operators)
+    assert operators
+    assert changes.seconds_of_subtask == pytest.approx(operators * NEW_DIRECTORY_SECONDS / CORES)
+    text = file_changes_text(changes)
+    assert "Estimate, if the parallelism stays: " in text
+    assert f"Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a round." in text
+    earlier = job.newest
+    job.copy_newest(job.number + 1)
+    assert compared(earlier, job.newest).seconds_of_subtask == 0
+
+
+def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
+    apart: tuple[str, str], tmp_path: Path
+) -> None:
+    """Here both parallelisms are known. The base has the job's own, so that both estimates speak of one shape."""
+    earlier, later = apart
+    (parallelism,) = {o.parallelism for o in open_snapshot(later).operators if o.databases}
+
+    def estimate(subtasks: int) -> float:
+        shape, target = [str(subtasks)], tmp_path / f"base-{subtasks}"
+        execute_without_spark(plan_rescale(earlier, str(target), shape, max_parallelism=["1000"]))
+        plan = plan_continued(later, str(tmp_path / f"target-{subtasks}"), str(target), shape, ["1000"])
+        assert plan.bytes_compared > 0
+        return plan_insight(plan, open_snapshot(later)).durations.run
+
+    changes = compared(earlier, later)
+    same = estimate(parallelism)
+    starts = 2 * PROCESS_SECONDS  # `run_step` counts a start for each step, a round one for all
+    assert same - starts == pytest.approx(changes.round_seconds, rel=0.2)
+    assert estimate(parallelism + 10) - same == pytest.approx(10 * changes.seconds_of_subtask, rel=0.05)
 
 
 def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpoints, capsys: Captured) -> None:

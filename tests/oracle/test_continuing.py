@@ -174,7 +174,7 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
 
 
 def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
-    """All files of the savepoint are new, so all keys are looked up, although few rows have changed."""
+    """Flink has uploaded all files of the savepoint again."""
     target = tmp_path / "target"
     certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
     assert states_of(certificate) == states_of(validate_published(chain[4], str(target), InProcessTasks(2, None)))

@@ -29,7 +29,7 @@ from rescale.planning.request.request import make_request
 from rescale.rocksdb.engine.changes.keys import Keys, keys_of
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.databases import own_tables
-from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
@@ -94,9 +94,9 @@ def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take all files that lie in one `_metadata` for one file."""
 
-    def folded(snapshot: Snapshot, database: Database | None) -> dict[str, str]:
+    def folded(snapshot: Snapshot, database: Database | None) -> dict[str, LiveTable]:
         tables = () if database is None else database.tables
-        return {snapshot.origins[table.extent.file]: table.file.name for table in tables}
+        return {snapshot.origins[table.extent.file]: table for table in tables}
 
     monkeypatch.setattr(own_tables, "_by_place", folded)
 

@@ -12,7 +12,7 @@ from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL
 from support.edited import edit, repointed
 from support.pipeline import execute, plan_rescale, rescale_snapshot
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import gate, slow
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     )
     put_files(tmp_path, home)
     rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
-    store = somebodys_store(home)
+    store = unprotected_store(home)
     store.delete([entry.uri for entry in store.list(home)])
     verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
     assert verdict.ok, verdict

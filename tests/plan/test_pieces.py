@@ -25,7 +25,7 @@ pieces = st.lists(
 
 
 def content(*pieces: Piece) -> list[tuple[int | None, int, int | None]]:
-    """Every byte of the pieces: its file, its place in it, and the table of ids that it goes through."""
+    """Return for every byte of the pieces its file, its offset in the file, and the table that translates its ids."""
     return [(file, at, ids) for file, start, length, ids in pieces for at in range(start, start + length)]
 
 

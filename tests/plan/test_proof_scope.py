@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rescale.plan.proof import Proof
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.text.errors import RequestError
 from support.pipeline import plan_rescale
 from support.snapshots import directory
@@ -32,8 +32,8 @@ from support.snapshots import directory
 )
 def test_proof_by_files_says_what_it_covers(name: str, shape: dict[str, Any], said: str, tmp_path: Path) -> None:
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
-    assert how_proven(plan, Proof.RECORDS) is None
-    sentence = how_proven(plan, Proof.FILES)
+    assert proof_sentence(plan, Proof.RECORDS) is None
+    sentence = proof_sentence(plan, Proof.FILES)
     assert sentence is not None
     assert said in sentence
 
@@ -48,7 +48,9 @@ def test_key_groups_copied_within_s3_are_proven_by_checksums_unless_inline(
         replace(operator, streams=tuple(msgspec.structs.replace(stream, inline=inline) for stream in operator.streams))
         for operator in plan.operators
     )
-    sentence = how_proven(replace(plan, source="s3://state/a", target="s3://state/b", operators=operators), Proof.FILES)
+    sentence = proof_sentence(
+        replace(plan, source="s3://state/a", target="s3://state/b", operators=operators), Proof.FILES
+    )
     assert sentence is not None
     assert said in sentence
 
@@ -67,7 +69,7 @@ def test_proof_by_files_is_refused_if_no_state_can_be_proven_by_files(
     name: str, shape: dict[str, Any], tmp_path: Path
 ) -> None:
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
-    assert how_proven(plan, Proof.RECORDS) is None
+    assert proof_sentence(plan, Proof.RECORDS) is None
     with pytest.raises(RequestError, match="no state of this plan can be proven by files") as caught:
-        how_proven(plan, Proof.FILES)
+        proof_sentence(plan, Proof.FILES)
     assert "--proof" in str(caught.value.advice)

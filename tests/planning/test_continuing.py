@@ -13,7 +13,7 @@ from support.pipeline import execute_without_spark, plan_continued, plan_rescale
 
 @pytest.fixture
 def unchanged(tmp_path: Path) -> Plan:
-    """The plan for a checkpoint that has the files of the one before, whose result it continues."""
+    """Return a plan that continues the result of a checkpoint, for a later one with the same files."""
     job = checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
     base = tmp_path / "base"
     execute_without_spark(plan_rescale(job.newest, str(base), ["3"], max_parallelism=["1000"]))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.report.page import Code, Command, Listed, Page, Section, Strong, Warned, paragraph, table
+from rescale.report.page import Bullets, Code, Command, Page, Section, Strong, WarningBlock, paragraph, table
 from rescale.report.renderers.markdown import render_markdown
 from rescale.report.renderers.text import render_text
 
 PAGE = Page(
     (
-        Listed((Strong("2 files"), " of ", Code("/a_b")), ("one", "two")),
+        Bullets((Strong("2 files"), " of ", Code("/a_b")), ("one", "two")),
         Section("Numbers", (table(("a", "b"), [(1, "x"), (22, "y")]),)),
         paragraph("one line", "another"),
-        Warned("look out"),
+        WarningBlock("look out"),
         Command("flink run"),
     )
 )
@@ -55,9 +55,9 @@ def everywhere(text: str) -> Page:
     return Page(
         (
             paragraph(text, (Strong(text), Code(text))),
-            Listed(text, (text,)),
+            Bullets(text, (text,)),
             Section(text, (table((text,), [(text,)]),)),
-            Warned(text),
+            WarningBlock(text),
             Command(text),
         )
     )

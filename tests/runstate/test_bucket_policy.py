@@ -25,7 +25,7 @@ from rescale.storage.store import Store, open_store
 from rescale.text.errors import RequestError
 from support import snapshots
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 
@@ -37,13 +37,13 @@ def server(request: pytest.FixtureRequest) -> S3Server:
 
 @pytest.fixture
 def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket with a source, and with objects of others whose names are similar to those of the target."""
+    """Return a bucket with a source, and with objects of others whose names are similar to those of the target."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     bucket = server.new_bucket("policy")
     home = f"s3://{bucket}"
     put_files(Path(snapshots.directory("2-finished")), f"{home}/source")
     for name in ("target-2/file", "target.rescale/mine", "target.rescale2/claim", "target2"):
-        somebodys_store(home).put(f"{home}/{name}", b"somebody else's")
+        unprotected_store(home).put(f"{home}/{name}", b"somebody else's")
     return home
 
 
@@ -103,7 +103,7 @@ FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
 
 
 def test_policy_refuses_each_forbidden_request(home: str, server: S3Server) -> None:
-    """If the policy let these requests pass, the other tests would show nothing."""
+    """If the policy let these requests pass, the other tests would prove nothing."""
     store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
     before = objects_of_others(home)
     for what, forbidden in FORBIDDEN.items():

@@ -84,7 +84,7 @@ KINDS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
 
 
 def kinds_of_state(subtask: Subtask) -> set[str]:
-    """The kinds of state that a subtask has. A finished subtask has no state, and so no kinds."""
+    """Return the kinds of state that a subtask has; none for a finished subtask."""
     return {name for name in KINDS if getattr(subtask.state, name, None) is not None}
 
 

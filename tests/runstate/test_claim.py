@@ -1,4 +1,4 @@
-"""A plan claims a target that is free or holds its own files, and no other target."""
+"""A plan claims only a target that is free or has the plan's own files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: p
 
 @pytest.fixture
 def plans(tmp_path: Path) -> Callable[[str], Plan]:
-    """Plans for one target."""
+    """Return several plans for one target."""
     return lambda parallelism: plan_rescale(FINISHED, str(tmp_path / "target"), [parallelism])
 
 
@@ -130,7 +130,7 @@ def test_store_that_ignores_conditions_gets_a_claim_only_if_that_is_accepted(
 def test_claim_made_meanwhile_in_a_store_that_ignores_conditions_is_kept(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The condition is tried on a probe, even if another run claims the target at the same moment."""
+    """The condition is tested on a probe, even if another run claims the target at the same moment."""
     first, second = plans("3"), plans("2")
     store = open_store(first.target)
     monkeypatch.setattr(store, "honours_conditions", lambda *_: False)

@@ -23,7 +23,7 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 
 SOURCE = snapshots.directory("2-finished")
 STATE = f"{'0' * 32}-keyed-0-12345678"
@@ -55,7 +55,7 @@ def test_own_incomplete_uploads_are_aborted_and_those_of_others_kept(end: End, s
     store.begin_parts(join(places_of(plan).staging, f"{STATE}-{'0' * 16}-0"), "")
     others = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
     for other in others:
-        somebodys_store(plan.target).begin_parts(f"s3://{bucket}/{other}", "")
+        unprotected_store(plan.target).begin_parts(f"s3://{bucket}/{other}", "")
     end(plan)
     uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
     assert [upload["Key"] for upload in uploads] == others
@@ -93,7 +93,7 @@ def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) 
 
 @ENDS
 def test_temporary_file_inside_the_target_is_removed(end: End, tmp_path: Path) -> None:
-    """Temporary files lie there if the parent of the target is not writable. The writer of this one has ended."""
+    """Temporary files are there if the parent of the target is not writable. The writer of this one has ended."""
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
     dead.parent.mkdir()

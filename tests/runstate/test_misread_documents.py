@@ -1,4 +1,4 @@
-"""A document beside the target that is misread, or damaged, while its result is published."""
+"""Documents beside the target that are misread or damaged while the result is published."""
 
 from __future__ import annotations
 

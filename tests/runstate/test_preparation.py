@@ -25,7 +25,7 @@ from rescale.storage.store import Pin, open_store
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.pipeline import execute_without_spark, move, plan_rescale
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 from support.slow import slow
 
 SHAPE = ("4",)
@@ -107,7 +107,7 @@ def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoin
     prepare_target(job, target)
     others = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
     for uri in others:
-        somebodys_store(uri).put(uri, b"mine")
+        unprotected_store(uri).put(uri, b"mine")
     assert discard(target).left == tuple(sorted(others))
     left = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
     assert left == others
@@ -145,7 +145,7 @@ def test_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
 
 
 def test_target_with_files_of_others_is_not_prepared(job: Checkpoints, target: str) -> None:
-    somebodys_store(target).put(join(target, "notes.txt"), b"mine")
+    unprotected_store(target).put(join(target, "notes.txt"), b"mine")
     with pytest.raises(RequestError, match="the target is occupied"):
         prepare_target(job, target)
     assert not is_prepared(target)
@@ -220,7 +220,7 @@ def test_run_over_a_damaged_prepared_file_is_refused(job: Checkpoints, target: s
     uri = join(target, file)
     data = bytearray(open_store(uri).read_all(uri, 1 << 20)[0])
     data[len(data) // 2] ^= 1
-    somebodys_store(uri).put(uri, bytes(data))
+    unprotected_store(uri).put(uri, bytes(data))
     with pytest.raises((IntegrityError, StoreError)) as refused:
         execute_without_spark(plan)
     assert refused.value.path is not None
@@ -235,7 +235,7 @@ def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
     run = plan_rescale(job.newest, target, SHAPE)
     other = plan_ahead(job, target, ("3",))
     begin_preparing(other)
-    unused = preparation._unused
+    unused = preparation._unused_files
 
     def claim_behind_the_listing(*arguments: object) -> list[str]:
         listed = unused(*arguments)  # type: ignore[arg-type]
@@ -243,7 +243,7 @@ def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
         return listed
 
     with monkeypatch.context() as patched:
-        patched.setattr(preparation, "_unused", claim_behind_the_listing)
+        patched.setattr(preparation, "_unused_files", claim_behind_the_listing)
         with pytest.raises(RequestError, match="a run has claimed the target"):
             prepare_files(other, InProcessTasks())
     assert before.items() <= files_in(target).items()

@@ -171,7 +171,7 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
 
 
 def test_discard_deletes_files_in_batches_and_each_file_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 2)
+    monkeypatch.setattr("rescale.runstate.removal._FILES_BETWEEN_CHECKS", 2)
     move(plan, InProcessTasks())
     store = open_store(plan.target)
     files = [entry.uri for entry in store.list(plan.target)]
@@ -193,7 +193,7 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     plan: Plan, behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile another discard has ended, and the same plan has written files with the same names again."""
-    monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.runstate.removal._FILES_BETWEEN_CHECKS", 1)
     store = open_store(plan.target)
     request = getattr(store, behind)
     move(plan, InProcessTasks())

@@ -15,7 +15,7 @@ from rescale.runstate import states
 from rescale.runstate.approval import ask
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
-from rescale.runstate.publication import is_published, publish
+from rescale.runstate.publication import is_published, publish, withdraw
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, Claim, State, Transition, permit, refuse_unpublished, state_of
 from rescale.storage.store import open_store
@@ -38,6 +38,7 @@ ACTIONS: dict[Transition, Callable[[Plan], object]] = {
     Transition.MOVE: move,
     Transition.CERTIFY: lambda plan: validate_coverage(plan, InProcessTasks()),
     Transition.PUBLISH: publish,
+    Transition.WITHDRAW: withdraw,
     Transition.DISCARD: lambda plan: discard(plan.target),
 }
 PUBLISHING_TRANSITIONS = (Transition.CLAIM, Transition.MOVE, Transition.CERTIFY, Transition.PUBLISH)

@@ -1,6 +1,6 @@
 """A target in a bucket that keeps every version: a run publishes there, and can be discarded.
 
-A deletion there adds a delete marker and removes no version. Runs and discards need no more than that.
+A deletion there adds a delete marker and removes no version, which is enough for runs and discards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support.faults import Kind
 from support.resuming import KILLED, Case, assert_right, is_there
 from support.s3 import S3Server
 from support.snapshots import directory
-from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_every_put_has_a_checksum_where_the_bucket_requires_one(
     assert_right(target, case.source)
 
 
-def require_checksum(asked: Asked) -> Deed:
+def require_checksum(asked: Asked) -> Treatment:
     checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in asked.headers)
     if asked.method != "PUT" or checked:
         return CARRIED_OUT
     says = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
-    return Deed(carried_out=False, instead=(400, "InvalidRequest"), message=says)
+    return Treatment(carried_out=False, instead=(400, "InvalidRequest"), message=says)

@@ -1,7 +1,8 @@
 """A round of a live rescale: two checkpoints of a job in RocksDB, and the result of the earlier one, its base.
 
 The later checkpoint is the source of a history. It shares SST files with the earlier one, which refers to them where
-they lie. The base is made once, without faults. Nobody damages either of them: then a round is refused.
+they lie; or the job was started again in between, and has uploaded them again. The base is made once, without faults.
+Nobody damages either of them: then a round is refused.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
     parallelism, states = random.randint(1, 3), list(KEYED_STATES)[: random.randint(2, 3)]
     rows, others = (draw_rows(random, states, maximum) for _ in range(2))
     subtasks: tuple[list[Subtask], list[Subtask]] = ([], [])
+    uploaded_again = Random(f"uploads of {name}").random() < 0.5
     for subtask in range(parallelism):
         own = key_groups_of_subtask(maximum, parallelism, subtask)
         kept, new = (
@@ -115,7 +117,7 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
         before, after = _databases(random, kept, new, f"{name} {subtask}")
         shared = {file for file, data in before.items() if after.get(file) == data and file.endswith(".sst")}
         in_earlier, in_later = (_stored(place, subtask, files) for place, files in ((earlier, before), (later, after)))
-        for file in shared:
+        for file in () if uploaded_again else shared:
             del earlier[_name(subtask, file)]
             in_earlier[file] = FileStream(f"{SOURCE}/{_name(subtask, file)}", len(before[file]))
         for i, (place, streams) in enumerate(((earlier, in_earlier), (later, in_later))):

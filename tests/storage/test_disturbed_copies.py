@@ -13,21 +13,21 @@ import pytest
 from rescale.storage.contract import Span
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import StoreError
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 from support.slow import slow
-from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
 
 CONTENT = bytes(range(256)) * 40
 DEEDS = {
-    "an error in 200, not copied": Deed(carried_out=False, instead=(200, "InternalError")),
-    "an error in 200, copied": Deed(instead=(200, "InternalError")),
-    "slow down in 200": Deed(carried_out=False, instead=(200, "SlowDown")),
-    "500, not copied": Deed(carried_out=False, instead=(500, "InternalError")),
-    "500, copied": Deed(instead=(500, "InternalError")),
-    "503": Deed(carried_out=False, instead=(503, "SlowDown")),
-    "reset, not copied": Deed(carried_out=False, reset=True),
-    "reset, copied": Deed(reset=True),
-    "an answer that breaks off": Deed(cut=True),
+    "an error in 200, not copied": Treatment(carried_out=False, instead=(200, "InternalError")),
+    "an error in 200, copied": Treatment(instead=(200, "InternalError")),
+    "slow down in 200": Treatment(carried_out=False, instead=(200, "SlowDown")),
+    "500, not copied": Treatment(carried_out=False, instead=(500, "InternalError")),
+    "500, copied": Treatment(instead=(500, "InternalError")),
+    "503": Treatment(carried_out=False, instead=(503, "SlowDown")),
+    "reset, not copied": Treatment(carried_out=False, reset=True),
+    "reset, copied": Treatment(reset=True),
+    "an answer that breaks off": Treatment(cut=True),
 }
 
 
@@ -37,10 +37,10 @@ class Disturbed:
 
     store: S3Store
     home: str
-    deed: Deed = CARRIED_OUT
+    deed: Treatment = CARRIED_OUT
     times: int = 0
 
-    def decide(self, asked: Asked) -> Deed:
+    def decide(self, asked: Asked) -> Treatment:
         if "x-amz-copy-source" not in asked.headers or not self.times:
             return CARRIED_OUT
         self.times -= 1
@@ -57,7 +57,7 @@ def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturb
     bucket = s3.new_bucket("disturbed")
     home = f"s3://{bucket}"
     s3.declare(f"{home}/target")
-    somebodys_store(home).put(f"{home}/source", CONTENT)
+    unprotected_store(home).put(f"{home}/source", CONTENT)
     with wire_to(s3) as wire:
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         monkeypatch.setattr("time.sleep", lambda _: None)

@@ -13,7 +13,7 @@ from rescale.storage.locations import parent
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.store import open_store
 from rescale.text.errors import SnapshotError
-from support.s3 import S3Server, requests_of, somebodys_store
+from support.s3 import S3Server, requests_of, unprotected_store
 
 MIB = 1 << 20
 DATA = bytes(range(256)) * 4096 * 11
@@ -54,7 +54,7 @@ def test_a_local_file_is_kept_in_s3_in_one_put_or_in_parts(
 def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: dict[str, int]) -> None:
     bucket = s3.new_bucket("keeping")
     source, kept = f"s3://{bucket}/a", f"s3://{bucket}/pins/a"
-    somebodys_store(source).put(source, DATA)
+    unprotected_store(source).put(source, DATA)
     s3.declare(parent(kept))
     before = REQUESTS.bytes_copied
     with patch("rescale.storage.keeping._PART", 5 * MIB), patch("rescale.storage.keeping._LARGEST_COPY", largest):

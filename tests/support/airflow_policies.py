@@ -1,12 +1,12 @@
-"""Airflow's cluster policies of the tests: tasks that fail, or linger, because the id of their run says so.
+"""Airflow cluster policies for tests: the id of a run makes a task of it fail, wait or linger.
 
-Airflow imports this as `airflow_local_settings`. In the run `fails-T-…` the task T fails: where it acts on Flink, when
-it has done so, else before it begins. The steps of such runs work in the worker's process, without Spark. In a run
-`waits-T-…` they do so too, and the task T waits at its first try before it begins. In a run `lingers-T-…` the task T,
-at its first try, has done its work a while before it ends; in `lingers-all-…` all do.
+Airflow imports this as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after it has acted on Flink if
+it does so, else before it begins. In a run `waits-T-…`, the first try of the task T waits before it begins. In both,
+steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task T ends a while after
+its work is done; in `lingers-all-…`, all tasks do.
 
-A task of `rescale_savepoint` is tried again sooner than users have it. Others wait as long as theirs, so that a test
-sees them wait.
+Tasks of `rescale_savepoint` are retried sooner than in production. Other tasks keep their pauses, so that tests can
+observe these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow.sdk import BaseOperator, Context
 from rescale.process import ResultDocument
 
 _PAUSE_SECONDS = 900
-"""Time for a test to see a task that waits or lingers, and to end it."""
+"""Time in which a test can see a task that waits or lingers, and end it."""
 
 _ACT = ("take_savepoint", "hand_over")
 

@@ -1,4 +1,4 @@
-"""A whole Airflow that tests drive over its REST API, and the runs that they start in it."""
+"""A whole Airflow that tests control over its REST API, and the runs in it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from rescale.demo.ui import component_commands, component_log
 from support.watching import Watch
 
 PATIENCE_SECONDS = 900
-"""Limit for what a run does by itself, on a machine that is busy with several."""
+"""Time limit for an action of a run on a machine that is busy with several runs."""
 
 _ENDED = ("success", "failed")
 _REQUEST_SECONDS = 120
-"""A busy machine keeps people waiting."""
+"""Requests may take long on a busy machine."""
 
 _TRIES_OF_THE_DATABASE = 10
 
 SECONDS_TO_READ = 5
-"""A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
+"""If a task resumes before the scheduler has seen its worker exit, Airflow considers it lost, and the task asks
+again."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class AirflowServer:
-    """An Airflow with all its components, as its user `user`.
+    """An Airflow with all its components, used as `user`.
 
-    `secret` is the password of the connection, and `watch` sees all processes. `processes` are those of its components
-    by name, if they are of this machine.
+    `secret` is the password of the connection, and `watch` observes all processes. `processes` are those of the
+    components by name, if they run on this machine.
     """
 
     home: AirflowHome
@@ -72,7 +73,7 @@ class AirflowServer:
             yield
 
     def api(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
-        """Status and document of an answer."""
+        """Return status and document of an answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
     def ui(self, path: str) -> Any:
@@ -82,7 +83,7 @@ class AirflowServer:
         return document
 
     def page(self, url: str) -> tuple[int, Message, bytes]:
-        """Status, headers and content of an address that a page links to."""
+        """Return status, headers and content of an address that a page links to."""
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self._token}"})
         try:
             with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
@@ -91,7 +92,7 @@ class AirflowServer:
             return error.code, error.headers, error.read()
 
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
-        """Status and document of an answer; a request that only the database refused is repeated.
+        """Return status and document of an answer; repeat a request that failed only because of the database.
 
         Under load SQLite refuses to turn a transaction that has read into one that writes, whatever its timeout.
         Airflow answers with status 500 then, and has rolled the transaction back.
@@ -114,14 +115,14 @@ class AirflowServer:
             return error.code, json.load(error)
 
     def trigger(self, **conf: Any) -> Run:
-        """A run with these values in the form."""
+        """Trigger a run with these form values."""
         return self.trigger_dag(DAG_ID, conf)
 
     def try_to_trigger(self, **conf: Any) -> tuple[int, Any]:
         return self.api("POST", f"/dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
 
     def trigger_dag(self, dag_id: str, conf: dict[str, Any], **more: Any) -> Run:
-        """A run of another DAG; `more` are further fields of the request, such as `dag_run_id`."""
+        """Trigger a run of another DAG; `more` are further fields of the request, such as `dag_run_id`."""
         request = {"logical_date": None, "conf": conf, **more}
 
         def accepted() -> Any:
@@ -132,7 +133,7 @@ class AirflowServer:
         return Run(self, wait_for(accepted, f"a run of {dag_id}")["dag_run_id"], dag_id)
 
     def parse_anew(self, dag_id: str) -> None:
-        """Has the file of a DAG parsed now: no other change of it is looked for."""
+        """Let Airflow parse the file of a DAG now, which it would not do by itself."""
         _, before = self.api("GET", f"/dags/{dag_id}")
         status, answer = self.api("PUT", f"/parseDagFile/{before['file_token']}")
         assert status == 201, answer
@@ -143,7 +144,7 @@ class AirflowServer:
         wait_for(is_parsed, f"{dag_id} to be parsed")
 
     def run_to(self, target: str) -> Run:
-        """The run that was started for a target, by whomever."""
+        """Return the run that was started for a target, whoever started it."""
         return wait_for(lambda: self._run_to(target), f"a run to {target}")
 
     def _run_to(self, target: str) -> Run | None:
@@ -178,7 +179,7 @@ class Run:
         return str(self._get()["state"])
 
     def end(self, seconds: float = PATIENCE_SECONDS) -> str:
-        """The state in which it ends."""
+        """Wait for the end of the run, and return its state."""
         return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}", seconds)
 
     def cancel(self) -> None:
@@ -186,23 +187,23 @@ class Run:
         assert status == 200, answer
 
     def clear(self, **which: Any) -> None:
-        """Run its tasks again: all of them, or `which`."""
+        """Clear all tasks, or those in `which`, so that they run again."""
         status, answer = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
         assert status == 200, answer
 
     def clear_task(self, task_id: str) -> None:
-        """Run one task again."""
+        """Clear one task, so that it runs again."""
         which = {"dag_run_id": self.run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
         status, answer = self.airflow.api("POST", f"/dags/{self.dag_id}/clearTaskInstances", which)
         assert status == 200, answer
 
     def mark(self, task_id: str, state: str) -> None:
-        """Gives a task another state, as a person may."""
+        """Set the state of a task, as a user may."""
         status, answer = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
         assert status == 200, answer
 
     def task(self, task_id: str) -> dict[str, Any]:
-        """The task instance: `state`, `try_number`, `pid` and so on."""
+        """Return the task instance, with `state`, `try_number`, `pid` and so on."""
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}")
         return document
 
@@ -220,7 +221,7 @@ class Run:
         return wait_for(reached, f"{task_id} to be {' or '.join(states)}")
 
     def question(self, task_id: str = "approve") -> dict[str, Any]:
-        """Return the question of a task to a person, as soon as the task waits for the answer."""
+        """Return the question of a task as soon as the task waits for an answer."""
         self.wait_for_task(task_id, "awaiting_input")
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}/-1/hitlDetails")
         return document
@@ -230,9 +231,9 @@ class Run:
         return replace(self, airflow=self.airflow.as_user(name))
 
     def answer(self, option: str, task_id: str = "approve") -> None:
-        """Like a person, a while after the question, once the scheduler has seen the task's worker leave.
+        """Answer a question as a user does: after the scheduler has seen the task's worker exit.
 
-        Airflow takes an answer that comes before for a task that was lost, and asks again.
+        After an earlier answer, Airflow would consider the task lost, and ask again.
         """
         log = self.airflow.home.folder / "scheduler.log"
         if log.is_file():
@@ -243,7 +244,7 @@ class Run:
         assert status == 200, document
 
     def _is_parked(self, task_id: str, log: Path) -> bool:
-        """Whether the scheduler has heard of every time that this try of the task was parked, as its log says."""
+        """Return whether the scheduler has seen each time that this try of the task was parked, by the task's log."""
         named = (self.run_id, task_id, f"try_number={self.task(task_id)['try_number']}")
         mine = [line for line in log.read_text(errors="replace").splitlines() if all(word in line for word in named)]
         parked = sum("Pausing task as AWAITING_INPUT" in line for line in mine)
@@ -255,10 +256,10 @@ class Run:
         return self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
 
     def log(self, task_id: str, attempt: int | None = None, *, or_none: bool = False) -> list[dict[str, Any]]:
-        """The lines of the log of a task's last try, or of an `attempt`, each with its `event` and perhaps a `level`.
+        """Return the log lines of a task's last try, or of an `attempt`, each with its `event` and perhaps a `level`.
 
-        With `or_none` there may be none, as of a try that Airflow took for lost before it began. It does so where the
-        machine has much to do, and begins another one.
+        With `or_none`, the log may be missing, as for a try that Airflow considered lost before it began. That happens
+        on a busy machine, and Airflow then begins another try.
         """
         attempt = attempt or self.task(task_id)["try_number"]
         status, document = self.airflow.api("GET", f"{self._path}/taskInstances/{task_id}/logs/{attempt}")
@@ -270,12 +271,12 @@ class Run:
         return self._get(f"/taskInstances/{task_id}/xcomEntries/return_value")["value"]
 
     def links(self, task_id: str) -> dict[str, str | None]:
-        """The buttons of a task, with their addresses."""
+        """Return the addresses of a task's buttons by name."""
         links: dict[str, str | None] = self._get(f"/taskInstances/{task_id}/links")["extra_links"]
         return links
 
     def log_text(self, task_id: str) -> str:
-        """The events of a task's log, a line each."""
+        """Return the events of a task's log, one per line."""
         return "\n".join(line["event"] for line in self.log(task_id))
 
 
@@ -289,5 +290,5 @@ def wait_for(ask: Callable[[], T | None], what: str, seconds: float = PATIENCE_S
 
 
 def request(source: str, target: str, **more: Any) -> dict[str, Any]:
-    """The values of a form, with the connection that the server has."""
+    """Return form values with the server's connection."""
     return {"source": source, "target": target, "connection": CONNECTION_ID, **more}

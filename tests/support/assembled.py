@@ -1,4 +1,4 @@
-"""Databases made of the files of others, laid out where RocksDB opens them, and random ones to make them of."""
+"""Databases assembled from files of other databases, where RocksDB can open them; and random databases as input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = (
     "disable_auto_compactions=0;write_buffer_size=65536;max_bytes_for_level_base=4000;target_file_size_base=2000;"
     "max_bytes_for_level_multiplier=2;level0_file_num_compaction_trigger=3;"
 )
-"""Options with which a few rows make many files in several levels."""
+"""Options that spread a few rows over many files in several levels."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Part:
 
 
 def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -> None:
-    """All files of a database in the directory `path`, copied from where they are."""
+    """Copy all files of a database into the directory `path`."""
     path.mkdir()
     for taken in assembled.taken:
         shutil.copyfile(sources[taken.source] / taken.source_name, path / taken.name)
@@ -55,7 +55,7 @@ def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -
 
 
 def within(models: Sequence[Model], key_groups: KeyGroupRange, max_parallelism: int) -> Model:
-    """The rows of these key groups in all models together."""
+    """Return the rows of these key groups in all models together."""
     prefix = prefix_size(max_parallelism)
     kept: Model = {}
     for model in models:
@@ -69,7 +69,7 @@ def within(models: Sequence[Model], key_groups: KeyGroupRange, max_parallelism: 
 def random_steps(
     rng: random.Random, key_groups: KeyGroupRange, max_parallelism: int, number: int, states: Sequence[str] = STATES
 ) -> list[tuple[Any, ...]]:
-    """Writes within some key groups, flushes in between."""
+    """Return random writes within some key groups, with flushes in between."""
     prefix = prefix_size(max_parallelism)
     steps: list[tuple[Any, ...]] = []
     for _ in range(number):
@@ -115,7 +115,7 @@ def ranges(max_parallelism: int, parallelism: int) -> list[KeyGroupRange]:
 def random_parts(
     rng: random.Random, library: FlinksRocksdb, max_parallelism: int, parallelism: int, folder: Path
 ) -> list[Part]:
-    """The databases of a job, large and small, deep and flat; some lack a state."""
+    """Write the databases of a job: large and small, deep and flat; some lack a state."""
     parts = []
     for subtask, key_groups in enumerate(ranges(max_parallelism, parallelism)):
         states = STATES if rng.random() < 0.8 else STATES[:1]
@@ -132,7 +132,7 @@ def random_parts(
 
 
 def check(library: FlinksRocksdb, part: Part) -> None:
-    """Flink's library finds the rows of the model and no others, and so do we."""
+    """Check that Flink's library and our reader find exactly the rows of the model."""
     with library.opened(part.path, part.states) as database:
         assert {state: database.rows(state) for state in part.states} == part.model
 
@@ -150,7 +150,7 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
 
 
 def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL) -> None:
-    """Write more, then compact everything: the database must still hold the rows of the model."""
+    """Write more rows, then compact everything, and check that the database holds the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
     with library.opened(part.path, part.states, options) as database:
@@ -162,7 +162,7 @@ def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.
 
 
 def new_part(path: Path, chosen: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """Write the database that must come of the rows of these parts in some key groups."""
+    """Write the expected database with the rows of these parts in some key groups."""
     states = tuple(dict.fromkeys(state for part in chosen for state in part.states))
     model = within([part.model for part in chosen], key_groups, max_parallelism)
     return Part(path, key_groups, states, {state: model[state] for state in states})
@@ -173,7 +173,7 @@ def overlapping(parts: Sequence[Part], key_groups: KeyGroupRange) -> list[Part]:
 
 
 def flinks_parts(name: str, folder: Path) -> dict[tuple[int, tuple[str, ...]], list[Part]]:
-    """The databases of a committed snapshot, by max parallelism and states, which tell the operators apart."""
+    """Return the databases of a committed snapshot, by max parallelism and states, which identify the operator."""
     parts_by_states: dict[tuple[int, tuple[str, ...]], list[Part]] = {}
     for number, stored in enumerate(databases(name)):
         path = folder / f"part-{number}"

@@ -1,4 +1,4 @@
-"""Events of assets, as a task gets them. Assets of Airflow 3.1 cannot be keys of a dictionary."""
+"""Asset events as a task gets them. Assets of Airflow 3.1 cannot be keys of a dictionary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow.sdk import Asset
 
 
 class AssetEvents:
-    """Events by asset; those of an outlet have the attributes that a task gives them."""
+    """Events by asset; events of an outlet have the attributes that a task sets."""
 
     def __init__(self, *assets: Asset, event: Any = None) -> None:
         self._by_name = {asset.name: SimpleNamespace() if event is None else event for asset in assets}

@@ -1,4 +1,4 @@
-"""Records on their way to new key groups, one after the other: the slow twin of sorting, of rows and of framing."""
+"""Slow twin of rekeying, which handles one record at a time: sorting, RocksDB rows, and framing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from support.canonical import Record, prefix, write_group
 
 
 class Moving(NamedTuple):
-    """A record, and the key group that it gets."""
+    """A record and its new key group."""
 
     key_group: int
     record: Record
 
 
 def block(records: Iterable[Moving], max_parallelism: int) -> bytes:
-    """The records without the marks of framing, each with its key group in front of its key."""
+    """Return a block of the records, without framing, each with its key group before its key."""
     out = []
     for key_group, (_, key, value) in records:
         whole = prefix(key_group, max_parallelism) + key
@@ -27,7 +27,7 @@ def block(records: Iterable[Moving], max_parallelism: int) -> bytes:
 
 
 def by_cell(records: Iterable[Moving], number_of_states: int) -> dict[int, list[Moving]]:
-    """The records of every cell, ascending, in the order given."""
+    """Return the records of every cell, by ascending cell, in the given order."""
     cells: dict[int, list[Moving]] = defaultdict(list)
     for moving in records:
         cells[moving.key_group * number_of_states + moving.record.state].append(moving)
@@ -35,7 +35,7 @@ def by_cell(records: Iterable[Moving], number_of_states: int) -> dict[int, list[
 
 
 def regrouped(records: Iterable[Moving], max_parallelism: int) -> dict[int, bytes]:
-    """The new key groups: records in the order of their states, and then in the order given."""
+    """Return the new key groups, with records in the order of their states, then in the given order."""
     groups: dict[int, list[Record]] = defaultdict(list)
     for moving in sorted(records, key=lambda moving: (moving.key_group, moving.record.state)):
         groups[moving.key_group].append(moving.record)

@@ -12,28 +12,28 @@ INTO_FILES = {"state.storage.fs.memory-threshold": "0", "execution.checkpointing
 
 
 def bootstrapped(users: int, max_parallelism: int) -> Job:
-    """A job of parallelism 2 whose whole state can be bootstrapped."""
+    """Return a job of parallelism 2 whose whole state can be bootstrapped."""
     return Job("bootstrapped", 2, {"seed": 7, "users": users, "only_users": 1}, max_parallelism=max_parallelism)
 
 
 def write_savepoint(flink: Flink, job: Job, path: Path, base: Path | None = None) -> None:
-    """Write the state of `job`; with a `base`, only the broadcast state, and all other state is the base's."""
+    """Write the state of `job`; with a `base`, only the broadcast state, because all other state is the base's."""
     places = {"written": path.as_uri()} | ({"base": base.as_uri()} if base else {})
     flink.run(job.with_(scenario="clicks.Bootstrap", configuration={**INTO_FILES, **places}))
 
 
 def read_savepoint(flink: Flink, job: Job, path: Path) -> list[str]:
-    """A line for every value, timer and element of a savepoint of `job`, sorted.
+    """Return a line for every value, timer and element of a savepoint of `job`, sorted.
 
-    Read onto the heap: onto RocksDB, the State Processor API 2.3.0 finds some keys twice where a key group takes two
-    bytes, in what it wrote itself, too.
+    It is read with the heap backend. With RocksDB, the State Processor API 2.3.0 returns some keys twice if a key group
+    takes two bytes, even from savepoints of its own.
     """
     places = {"read": path.as_uri()}
     return sorted(flink.run(job.with_(scenario="clicks.Read", backend="hashmap", configuration=places)))
 
 
 def expected_lines(flink: Flink, job: Job) -> list[str]:
-    """The lines that `read_savepoint` finds in a savepoint of `job`."""
+    """Return the lines that `read_savepoint` must return for a savepoint of `job`."""
     return sorted(_expected_lines(flink, job))
 
 

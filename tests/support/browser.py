@@ -1,4 +1,4 @@
-"""Airflow's pages in a headless browser, as a person uses them: log in, fill in a form, look at a run, cancel it."""
+"""Airflow's pages in a headless browser, and what users do there: log in, fill in a form, look at a run, cancel it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _REQUEST_SECONDS = 600
 
 
 class Pages:
-    """Pages of one DAG, and a person's actions on them."""
+    """Pages of one DAG, and a user's actions on them."""
 
     def __init__(self, driver: Chrome, url: str, dag_id: str) -> None:
         self.driver = driver
         self._dag = f"{url}/dags/{dag_id}"
 
     def log_in(self, user: str, password: str) -> None:
-        """Ends on the page of the DAG."""
+        """Log in, and open the page of the DAG."""
         self.driver.get(self._dag)
         self._see("[name=username]").send_keys(user)
         self._see("[name=password]").send_keys(password, Keys.ENTER)
@@ -48,17 +48,17 @@ class Pages:
         self._see("[name=element_target]")
 
     def fill(self, **values: Any) -> None:
-        """Writes into the fields of the form that are in sight."""
+        """Write into the visible fields of the form."""
         for name, value in values.items():
             field = self._see(f"[name=element_{name}]")
             field.send_keys(Keys.CONTROL, "a")
-            # At once, as if pasted: on a busy machine the page loses keys that come one by one, this fast.
+            # As if pasted: on a busy machine the page loses keys that are typed this fast.
             self.driver.execute_cdp_cmd("Input.insertText", {"text": str(value)})
             field.send_keys(Keys.TAB)
 
     @property
     def fields_in_sight(self) -> list[str]:
-        """The fields that the form shows without a section being opened, from top to bottom."""
+        """Return the names of the visible fields, from top to bottom."""
         fields = self.driver.find_elements(By.CSS_SELECTOR, "[name^=element_], [id^=element_]")
         names = [field.get_attribute("name") or field.get_attribute("id") for field in fields if field.is_displayed()]
         return list(dict.fromkeys(name.removeprefix("element_") for name in names if name))
@@ -94,7 +94,7 @@ class Pages:
         return unquote(self.driver.current_url.partition("/runs/")[2].partition("?")[0])
 
     def leave(self) -> None:
-        """Show an empty page: that of an active run draws and asks all the time, which takes more CPU than the run."""
+        """Show an empty page, because the page of an active run takes more CPU than the run."""
         self.driver.get("about:blank")
 
     def wait_for_state(self, state: str, seconds: float) -> None:
@@ -123,7 +123,7 @@ class Pages:
             time.sleep(1)
 
     def log_of(self, run_id: str, task_id: str, text: str) -> str:
-        """The log of a task as it is shown, when it shows these words."""
+        """Return the log of a task as the page shows it, as soon as it has the `text`."""
         self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}")
         line = self._see(f"//*[@data-testid='virtualized-list']//*[contains(., '{text}')]", By.XPATH)
         return line.text
@@ -136,17 +136,17 @@ class Pages:
 
     @property
     def can_be_answered(self) -> bool:
-        """Whether the question that is shown still waits for an answer."""
+        """Return whether the question on this page still waits for an answer."""
         return self._see("[data-testid^=hitl-option-]").is_enabled()
 
     def answer(self, option: str) -> None:
-        """Presses the button below a question once it was read, and waits until the answer was taken."""
+        """Press the button below the question, and wait until the answer was accepted."""
         time.sleep(SECONDS_TO_READ)
         self._press(f"[data-testid='hitl-option-{option}']")
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: not self.can_be_answered)
 
     def report_in_tab(self) -> str:
-        """The text of the tab *Report* of the run whose page is shown."""
+        """Return the text of the tab *Report* on the page of a run."""
         self._press("//a[normalize-space()='Report']", By.XPATH)
         self.driver.switch_to.frame(self._see("iframe[title=Report]"))
         text = self._see("body").text
@@ -173,7 +173,7 @@ class Pages:
 
 @contextmanager
 def browser(width: int, height: int) -> Iterator[Chrome]:
-    """Debian's chromium without a window; it has no other network than this machine's."""
+    """Run Debian's chromium without a window; it can only reach this machine."""
     for program in ("chromium", "chromedriver"):
         need(program, "pages are looked at in a browser")
     options = ChromeOptions()

@@ -1,9 +1,9 @@
-"""Policy of a careful owner for runs of ours in a bucket, kept while tests run: other requests are refused and listed.
+"""Strict bucket policy for our runs, which tests enforce: it refuses and lists all requests that runs should not need.
 
-A plan, put at the place that it names itself, makes its target and what lies beside that a place to write to, and its
-source one to read only. There, and nowhere else, a run may put objects, but not over what somebody else has put; and it
-deletes only objects that a run has put. A test may name further places, where everything is allowed. Everybody may
-read. Clients other than runs (so marked in their user agent, or not boto3, like Flink's) may do anything.
+A plan that is put at its own place declares its target, and the documents beside it, as writable, and its source as
+read-only. Only there may a run put objects, but not over objects of others, and it may delete only objects that a run
+has put. A test may declare further places, where everything is allowed. Everybody may read. Other clients (marked in
+their user agent, or not boto3, like Flink's) may do anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOMEBODY_ELSE = "somebody-else"
 """Mark in the user agent of clients that prepare or damage the files of a run."""
 
 PLACES = "/-/places"
-"""Path to which tests put the URI of a place, to declare the place."""
+"""Path where tests declare a place by putting its URI."""
 
 _OURS = "Boto3/"
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>the policy of the tests</Message></Error>"
@@ -31,7 +31,7 @@ _PLAN = re.compile(r"(.+)\.rescale/(?:plan-[0-9a-f]{64}|prepared)\.json")
 
 @dataclass(frozen=True)
 class S3Request:
-    """The parts of a request that a policy looks at; `path` is unquoted and has no query, `body` reads the body."""
+    """The parts of a request that a policy examines; `path` is unquoted and has no query, `body` reads the body."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class S3Request:
 
     @property
     def place(self) -> str:
-        """Bucket and key."""
+        """Bucket and key of the object."""
         return self.path.strip("/")
 
     @property
@@ -70,7 +70,7 @@ class BucketPolicy:
             self._declared.add(uri.removeprefix("s3://"))
 
     def allows(self, request: S3Request) -> bool:
-        """Return whether a request may be carried out; if so, note its changes as done."""
+        """Return whether a request is allowed; if so, record its changes."""
         if request.method in ("GET", "HEAD") or not request.place:  # without a bucket it is for another service
             return True
         with self._lock:
@@ -138,7 +138,7 @@ class PolicedApplication:
 
 
 def _body(environ: dict[str, Any]) -> bytes:
-    """All of it, which the application reads again."""
+    """Return the whole body, and let the application read it again."""
     stream = environ["wsgi.input"]
     if not isinstance(stream, BytesIO):
         stream = environ["wsgi.input"] = BytesIO(stream.read(int(environ.get("CONTENT_LENGTH") or 0)))

@@ -1,4 +1,4 @@
-"""Key groups in canonical framing, one record after the other: the slow twin of all that reads and writes many."""
+"""Slow twin of readers and writers of canonical framing, which handles one record at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLAG = 0x80
 
 
 class Record(NamedTuple):
-    """A record of the state with the id `state`; the key is without its key group, with namespace and user key."""
+    """A record of the state with the id `state`; `key` includes namespace and user key, but not the key group."""
 
     state: int
     key: bytes
@@ -24,7 +24,7 @@ def prefix(key_group: int, max_parallelism: int) -> bytes:
 
 
 def write_group(key_group: int, records: Sequence[Record], max_parallelism: int) -> bytes:
-    """A key group as `FullSnapshotAsyncWriter` writes it, with its records in the order given; nothing for none."""
+    """Return a key group as `FullSnapshotAsyncWriter` writes it, with records in the given order; empty without any."""
     if not records:
         return b""
     out = [struct.pack(">H", records[0].state)]
@@ -39,7 +39,7 @@ def write_group(key_group: int, records: Sequence[Record], max_parallelism: int)
 
 
 def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
-    """The mirror of `write_group`: (key group, record) of each."""
+    """Return (key group, record) for each record; the mirror of `write_group`."""
     size = len(prefix(0, max_parallelism))
     (state,), at, records = struct.unpack_from(">H", data), 2, []
     while state != END_OF_GROUP:

@@ -1,7 +1,7 @@
-"""A job whose rows change between checkpoints: RocksDB writes its directories, from those of a committed checkpoint.
+"""A job whose rows change between checkpoints; RocksDB writes its directories, starting from a committed checkpoint.
 
-Keys are those of the committed checkpoint, because each must lie in the key group of its hash: rows are deleted, come
-back, and get the values of other rows.
+Rows are deleted, restored, and get the values of other rows. All keys are from the committed checkpoint, because each
+key must be in the key group of its hash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support import edited
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, Writer
-from support.s3 import somebodys_store
+from support.s3 import unprotected_store
 
 FIXTURE = "2-rocksdb-incremental"
 OPTIONS = f"block_based_table_factory={{format_version=5;checksum=kCRC32c}};{MERGE}"
@@ -28,7 +28,7 @@ OPTIONS = f"block_based_table_factory={{format_version=5;checksum=kCRC32c}};{MER
 
 
 class ChangingJob:
-    """The job in `directory`, which retains one checkpoint; its own databases lie in `work`."""
+    """The job in `directory`, which retains one checkpoint; its databases are in `work`."""
 
     def __init__(self, directory: str, work: Path, rng: Random) -> None:
         self.checkpoints: Checkpoints = checkpoints_in(FIXTURE, directory, work / "scratch")
@@ -38,18 +38,30 @@ class ChangingJob:
         self._removed: list[dict[str, dict[bytes, bytes]]] = [{state: {} for state in own} for own in self._states]
         self._uploaded: dict[tuple[int, str], LocalFile] = {}
         for number, stored in enumerate(databases(FIXTURE)):
-            path = work / f"database-{number}"
+            path = self._path(number)
             path.mkdir()
             for file in stored.files:
                 (path / file.name).write_bytes(read_file(file))
-            self._writers.append(Writer(path, stored.states, OPTIONS))
+        self._open()
 
     def close(self) -> None:
         for writer in self._writers:
             writer.close()
 
+    def start_again(self) -> None:
+        """Restore the job from its last checkpoint: it uploads all files again for the next one."""
+        self.close()
+        self._uploaded.clear()
+        self._open()
+
+    def _open(self) -> None:
+        self._writers = [Writer(self._path(number), own, OPTIONS) for number, own in enumerate(self._states)]
+
+    def _path(self, number: int) -> Path:
+        return self._work / f"database-{number}"
+
     def complete_checkpoint(self) -> None:
-        """Change some rows and complete a checkpoint; older ones go, with the files that only they had."""
+        """Change some rows and complete a checkpoint; remove older ones, with the files that only they used."""
         handles = [tuple(self._files(number)) for number in range(len(self._writers))]
         self.checkpoints.copy_newest(self.checkpoints.number + 1)
         own = iter(handles)
@@ -57,17 +69,17 @@ class ChangingJob:
         self.checkpoints.delete_older(self.checkpoints.number)
         used = {file.stream.path for files in handles for file in files if isinstance(file.stream, FileStream)}
         gone = [uri for uri in self.checkpoints.shared() if uri not in used]
-        somebodys_store(self.checkpoints.directory).delete(gone)
+        unprotected_store(self.checkpoints.directory).delete(gone)
 
     def _files(self, number: int) -> Iterator[LocalFile]:
-        """Change a database, and yield the files of its checkpoint, of which it uploads new SST files alone."""
+        """Change a database, and yield the files of its checkpoint; only new SST files are uploaded."""
         writer = self._writers[number]
         for state in self._states[number]:
             self._change(number, state)
             if self._rng.random() < 0.2:
                 writer.compact(state)
         path = self._work / uuid.uuid4().hex
-        store = somebodys_store(self.checkpoints.directory)
+        store = unprotected_store(self.checkpoints.directory)
         for file in writer.checkpoint(path):
             known = (number, file.name)
             if known not in self._uploaded or not file.name.endswith(".sst"):

@@ -1,4 +1,4 @@
-"""A job's directory of checkpoints, made of a committed one: local or in S3, with files that come and go."""
+"""A job's checkpoint directory, local or in S3, made from a committed checkpoint; files can be added and removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import join, name
 from support import edited
-from support.s3 import somebodys_store
+from support.s3 import unprotected_store
 
 
 @dataclass
@@ -31,11 +31,11 @@ class Checkpoints:
     def shared(self) -> list[str]:
         """Files that checkpoints share."""
         place = join(self.directory, "shared")
-        return [entry.uri for entry in somebodys_store(place).list(place)]
+        return [entry.uri for entry in unprotected_store(place).list(place)]
 
     def copy_newest(self, number: int) -> None:
-        """A later checkpoint with the same state, which shares the files that can be shared."""
-        store, source = somebodys_store(self.directory), join(self.newest, METADATA)
+        """Make a later checkpoint with the same state, which shares the files that can be shared."""
+        store, source = unprotected_store(self.directory), join(self.newest, METADATA)
         metadata = read_metadata(store.read_all(source, 1 << 20)[0], source)
         target = checkpoint_directory(self.directory, number)
         for entry in store.list(self.newest):
@@ -48,31 +48,31 @@ class Checkpoints:
 
     def delete_older(self, number: int) -> None:
         """Delete the checkpoints before this one, as if they were subsumed; shared files stay."""
-        store = somebodys_store(self.directory)
+        store = unprotected_store(self.directory)
         for older in complete_checkpoints(self.directory):
             if older < number:
                 store.delete([entry.uri for entry in store.list(checkpoint_directory(self.directory, older))])
 
     def rewrite(self, change: Callable[[Metadata], Metadata]) -> None:
         """Replace the `_metadata` of the newest checkpoint."""
-        store, uri = somebodys_store(self.directory), join(self.newest, METADATA)
+        store, uri = unprotected_store(self.directory), join(self.newest, METADATA)
         store.put(uri, write_metadata(change(read_metadata(store.read_all(uri, 1 << 20)[0], uri))))
 
     def delete(self) -> None:
         """Delete all files, as Flink does after the job has ended."""
-        store = somebodys_store(self.directory)
+        store = unprotected_store(self.directory)
         store.delete([entry.uri for entry in store.list(self.directory)])
 
     def hide(self, uri: str) -> None:
-        self._hidden[uri] = somebodys_store(uri).read_all(uri, 1 << 30)[0]
-        somebodys_store(uri).delete([uri])
+        self._hidden[uri] = unprotected_store(uri).read_all(uri, 1 << 30)[0]
+        unprotected_store(uri).delete([uri])
 
     def show(self, uri: str) -> None:
-        somebodys_store(uri).put(uri, self._hidden.pop(uri))
+        unprotected_store(uri).put(uri, self._hidden.pop(uri))
 
     def move_shared_to(self, place: str) -> None:
         """Move the shared files to another directory, and change the handles."""
-        store, source = somebodys_store(self.directory), join(self.newest, METADATA)
+        store, source = unprotected_store(self.directory), join(self.newest, METADATA)
         shared = join(self.directory, "shared")
         for uri in self.shared():
             store.put(join(place, name(uri)), store.read_all(uri, 1 << 30)[0])
@@ -82,7 +82,7 @@ class Checkpoints:
 
 
 def checkpoints_in(fixture: str, directory: str, scratch: Path) -> Checkpoints:
-    """The checkpoint of a fixture, whose handles point below `directory`."""
+    """Return a copy of a fixture's checkpoint whose handles point below `directory`."""
     local = edited.relocated(fixture, scratch)
     job = local.parent
     edited.edit(
@@ -90,7 +90,7 @@ def checkpoints_in(fixture: str, directory: str, scratch: Path) -> Checkpoints:
         lambda metadata: edited.repointed(metadata, lambda path: path.replace(f"file:{job}", directory)),
     )
     edited.edit(local, lambda metadata: edited.repointed(metadata, lambda path: path.replace(str(job), directory)))
-    store = somebodys_store(directory)
+    store = unprotected_store(directory)
     for path in sorted(job.rglob("*"), reverse=True):  # `_metadata` sorts behind no file of state
         if path.is_file():
             store.put(join(directory, str(path.relative_to(job))), path.read_bytes())

@@ -1,7 +1,6 @@
-"""Clocks that are put while something runs: whole processes see one that a file shifts, by a small library of C.
+"""Clocks that change while a process runs: a small C library shifts the clock of whole processes by a number in a file.
 
-The monotonic clock goes on, as it does when somebody sets the other one. Files that are written have the times that the
-shifted one shows.
+The monotonic clock is unaffected, as when an administrator sets the clock. Modification times of files are shifted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock to which the seconds in `file` are added."""
+    """The real clock plus the seconds in `file`."""
 
     file: Path
 
@@ -42,7 +41,7 @@ class Clock:
 
 
 def new_clock(folder: Path) -> Clock:
-    """Return a clock that is right; its files are in `folder`."""
+    """Return an unshifted clock; its files are in `folder`."""
     need("cc", "a clock is put")
     clock = Clock(folder / "clock")
     clock.file.write_bytes(bytes(8))
@@ -52,8 +51,8 @@ def new_clock(folder: Path) -> Clock:
 
 
 @dataclass(frozen=True)
-class ClockIsPut(Faults):
-    """The clock of this process, by so many hours when the call is due; that is all."""
+class ClockShift(Faults):
+    """Fault that shifts the clock of this process by a number of hours when a call is due."""
 
     hours: int = 0
 

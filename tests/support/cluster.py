@@ -1,4 +1,4 @@
-"""A Kubernetes cluster, that of `KUBECONFIG`, through kubectl and Helm: a namespace for a test, an S3 server in it."""
+"""The Kubernetes cluster of `KUBECONFIG`, by kubectl and Helm: a namespace for a test, with an S3 server in it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from support.needs import need, need_kubernetes, skip_in_any_case
 from support.s3 import S3Server
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
-"""Variables with the names of images that the cluster has, or can pull."""
+"""Variables that name images which the cluster has or can pull."""
 
 T = TypeVar("T")
 
 S3_SECRET = "rescale-s3"
 S3_TLS = "https://s3:5443"
-"""The S3 server, as a store with a certificate of a private authority, which the ConfigMap `S3_AUTHORITY` holds."""
+"""The S3 server with TLS, by a certificate of a private authority in the ConfigMap `S3_AUTHORITY`."""
 S3_AUTHORITY = "s3-authority"
 
 # Hands on what it decrypts.
@@ -110,7 +110,7 @@ spec:
 
 
 def need_cluster() -> None:
-    """Skip the test without a cluster and images for it, even where no test may be skipped for a missing tool."""
+    """Skip the test without a cluster and images for it, even with RESCALE_NO_SKIPS."""
     need_kubernetes("the chart is installed on it")
     if missing := [name for name in IMAGES.values() if not os.environ.get(name)]:
         skip_in_any_case(f"there are no images to install the chart with: {', '.join(missing)} not set")
@@ -134,7 +134,7 @@ class Namespace:
         return manifests
 
     def pods(self, component: str) -> dict[str, Manifest]:
-        """The pods of a component of the chart, by name."""
+        """Return the pods of a component of the chart, by name."""
         label = f"app.kubernetes.io/component={component}"
         return {pod["metadata"]["name"]: pod for pod in self.get("pods", "--selector", label)}
 
@@ -150,7 +150,7 @@ class Namespace:
         ).stdout
 
     def install(self, release: str, *arguments: str) -> None:
-        """Installs the chart, or upgrades it, with the images of the tests and little for each pod to ask for."""
+        """Install or upgrade the chart, with the images of the tests and small resource requests."""
         options = {
             "s3.endpoint": "http://s3:5000",
             "s3.region": "us-east-1",
@@ -169,13 +169,13 @@ class Namespace:
         assert done.returncode == 0, done.stderr
 
     def uninstall(self, release: str) -> None:
-        """Uninstalls a release, unless that was done already."""
+        """Uninstall a release, unless it is already uninstalled."""
         done = helm("uninstall", release, "--namespace", self.name, "--wait", "--ignore-not-found")
         assert done.returncode == 0, done.stderr
 
     @contextmanager
     def forward(self, service: str, port: int) -> Iterator[int]:
-        """A port of this machine that leads to a service's."""
+        """Forward a port of this machine to a service's port during the block."""
         local = free_port()
         process = subprocess.Popen(
             ["kubectl", "--namespace", self.name, "port-forward", f"service/{service}", f"{local}:{port}"],
@@ -191,7 +191,7 @@ class Namespace:
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """A claim of a folder of the cluster's one node, which any user may write to."""
+        """Claim a volume that is a folder of the cluster's only node, writable for every user."""
         volume = f"{self.name}-{name}"
         manifests = _CLAIM.replace("VOLUME", volume).replace("CLAIM", name).replace("NAMESPACE", self.name)
         self._on_the_node(f"mkdir -m 0777 /host/{volume}")
@@ -203,7 +203,7 @@ class Namespace:
             self._on_the_node(f"rm -r /host/{volume}")
 
     def _on_the_node(self, command: str) -> None:
-        """Runs a shell's command as root, with the node's /tmp as /host."""
+        """Run a shell command as root, with the node's /tmp as /host."""
         pod = _ON_THE_NODE.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("COMMAND", command)
         self.kubectl("apply", "--filename", "-", stdin=pod)
         self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/on-the-node", "--timeout=600s")
@@ -211,7 +211,7 @@ class Namespace:
 
     @contextmanager
     def s3(self) -> Iterator[S3Server]:
-        """An S3 server in the namespace, as this machine sees it; the Secret gives pods access."""
+        """Run an S3 server in the namespace, and return it as this machine sees it; a Secret gives pods access."""
         need("openssl", "the server has a certificate")
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = f"{folder}/tls.key", f"{folder}/tls.crt"
@@ -231,13 +231,13 @@ class Namespace:
 
 
 def wait_for(ask: Callable[[], T | None], what: str) -> T:
-    """Return the result of `ask` as soon as it is true; pods of a busy node take their time."""
+    """Return the result of `ask` as soon as it is true; pods on a busy node may take long."""
     return airflow_server.wait_for(ask, what, seconds=600, period=1)
 
 
 @contextmanager
 def namespace() -> Iterator[Namespace]:
-    """A new namespace; it goes with everything that is in it."""
+    """Yield a new namespace; delete it with its contents afterwards."""
     created = Namespace(f"rescale-{secrets.token_hex(4)}")
     created.kubectl("create", "namespace", created.name)
     try:

@@ -1,4 +1,4 @@
-"""Commands of the command line: their parsers, and their answers with exit codes."""
+"""Commands of the command line: their parsers, answers and exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.schemas import assert_valid_answer
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command, by name."""
+    """Return the parser of each command by name."""
     (action,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     return dict(action.choices)
 
@@ -22,7 +22,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def answer(capsys: Captured, *arguments: str) -> tuple[int, Any]:
-    """Exit code and the document on standard output, which must fit its published schema."""
+    """Return exit code and document on standard output, after validating the document by its schema."""
     code = main([*arguments, "--output", "json"])
     document = json.loads(capsys.readouterr().out)
     assert_valid_answer(document, *arguments)

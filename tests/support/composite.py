@@ -1,4 +1,4 @@
-"""The keys of records as `SerializedCompositeKeyBuilder` and `TimerSerializer` write them, one after the other."""
+"""Keys of records, one at a time, as `SerializedCompositeKeyBuilder` and `TimerSerializer` write them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TIME_WINDOW = snapshot(_WINDOWS + "TimeWindow$Serializer$TimeWindowSerializerSna
 
 
 def length_bytes(length: int) -> bytes:
-    """A length behind a key or a namespace: low byte first, as many as it needs, one at least."""
+    """Return a length after a key or a namespace: low byte first, as many bytes as needed, at least one."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
 
 
 def composite_key(key: bytes, namespace: bytes, *, ambiguous: bool, user_key: bytes = b"") -> bytes:
-    """`ambiguous`: neither key nor namespace have serializers of fixed length."""
+    """Return a composite key; it is `ambiguous` if neither key nor namespace has a serializer of fixed length."""
     if ambiguous:
         return key + length_bytes(len(key)) + namespace + length_bytes(len(namespace)) + user_key
     return key + namespace + user_key
@@ -32,20 +32,20 @@ def timer(timestamp: int, key: bytes, namespace: bytes) -> bytes:
 
 
 def keyed(name: str, namespace: bytes, state_type: str = "VALUE") -> bytes:
-    """Return the entry of a header for a keyed state with such namespaces."""
+    """Return the header entry of a keyed state with such namespaces."""
     return state(
         name, 0, {"KEYED_STATE_TYPE": state_type}, {"VALUE_SERIALIZER": STRING, "NAMESPACE_SERIALIZER": namespace}
     )
 
 
 def timers(name: str, key: bytes, namespace: bytes) -> bytes:
-    """Return the entry of a header for timers."""
+    """Return the header entry of timers."""
     class_name = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
     return state(name, 3, {}, {"VALUE_SERIALIZER": composite(class_name, key, namespace)})
 
 
 def in_a_buffer(records: Sequence[Record], groups: Sequence[int]) -> Records:
-    """Records as a reader finds them, between other bytes."""
+    """Return records inside a buffer with other bytes around them, as a reader gets them."""
     data = bytearray(b"\xee\xee\xee")
     places = []
     for record in records:

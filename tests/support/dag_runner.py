@@ -43,7 +43,7 @@ Path(answer).write_text(json.dumps(document, default=str))
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that has ended, with the states and outputs of its tasks, and the extras of all asset events so far."""
+    """An ended run: states and outputs of its tasks, and the extras of all asset events so far."""
 
     state: str
     states: dict[str, str | None]
@@ -54,7 +54,7 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class DagRunner:
-    """A database for runs; it remembers those before."""
+    """Runs DAGs with one database, which keeps earlier runs."""
 
     home: Path
 
@@ -82,7 +82,7 @@ class DagRunner:
         self._completed("-m", "airflow", "db", "migrate")
 
     def run(self, file: Path, dag_id: str, **conf: Any) -> EndedRun:
-        """Run the DAG of a file to its end; a copy of the file is in the DAG folder from then on."""
+        """Run the DAG of a file to its end; a copy of the file stays in the DAG folder."""
         file = Path(shutil.copy(file, self.home / "dags"))
         answer = self.home / "answer.json"
         log = self._completed("-c", _RUN, str(file), dag_id, json.dumps(conf), str(answer))

@@ -1,4 +1,4 @@
-"""The RocksDB directories of committed snapshots, and what canonical savepoints of the same moment say they hold."""
+"""RocksDB directories of committed snapshots, with their expected rows from canonical savepoints of the same moment."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def canonical_rows(name: str) -> Rows:
 
 
 def with_canonical() -> list[str]:
-    """The snapshots of databases that have a canonical savepoint of the same moment beside them."""
+    """Return the RocksDB snapshots that have a canonical savepoint of the same moment."""
     names = [path.parent.name for path in sorted(FIXTURES.glob("*/canonical"))]
     return [name for name in names if databases(name)]
 
@@ -113,7 +113,7 @@ def with_canonical() -> list[str]:
 def read_rows(
     files: Sequence[StoredFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
 ) -> Rows:
-    """All rows of a database, read as a task reads them; every batch is checked before the next one is read."""
+    """Return all rows of a database, read as a task reads them; check every batch before reading the next one."""
     rows: Rows = {}
     with fetched_database(files, scratch) as directory, guarded_database(directory, states) as database:
         for i, state in enumerate(states):
@@ -123,7 +123,7 @@ def read_rows(
 
 
 def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: int) -> Rows:
-    """The rows of a batch, whose parts must lie end to end as `Records` has it."""
+    """Return the rows of a batch, after checking that its parts are adjacent, as `Records` requires."""
     data = records.data.tobytes()
     assert set(records.states.tolist()) == {state_id}
     rows: Rows = {}

@@ -1,4 +1,4 @@
-"""An operator as Airflow runs it: in a worker and, while deferred, in a triggerer that has its trigger as data."""
+"""Runs an operator as Airflow does: in a worker and, while deferred, in a triggerer, which deserializes its trigger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow.sdk import BaseOperator
 
 
 class TaskState(dict[str, Any]):
-    """The state of a task, which all of its tries have in common, and its XComs."""
+    """State that all tries of a task share, and its XComs."""
 
     def set(self, key: str, value: Any) -> None:
         self[key] = value

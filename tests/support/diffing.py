@@ -1,4 +1,4 @@
-"""Results and their sources compared in this process, and records of a result changed."""
+"""Comparison of results with their sources in this process, and changes of a result's records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def the_only(difference: DiffDocument) -> DiffedState:
 def edit_records(
     result: Result, state: str, change: Callable[[list[Record]], list[Record]], *, everywhere: bool = False
 ) -> list[Record]:
-    """Changes the records of a state in the first key group that has some, or in all; returns those that were there."""
+    """Change records of a state in the first key group that has some, or `everywhere`; return the old records."""
     snapshot = result.opened()
     originals = []
     for place in result.places(Slot.KEYED):

@@ -1,7 +1,7 @@
-"""Waits for the disk: tests do without, for what they write need not outlive a power failure.
+"""Switch for fsync, which tests turn off, because their files need not survive a power failure.
 
-A run waits some twenty times, each of which takes as long as the machine's disk does: often more than all the rest.
-Tests of a disk, and of the calls themselves, have the real ones.
+A run waits for the disk some twenty times, which often takes longer than all the rest. Tests of disks and of these
+calls keep fsync.
 """
 
 from __future__ import annotations

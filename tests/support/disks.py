@@ -1,6 +1,6 @@
-"""Disks of a given size, for tests of what happens when one is full: file systems in memory, mounted for a test.
+"""Disks of a given size, for tests with a full disk: file systems in memory, mounted for a test.
 
-Tests that need one are skipped where mounting is not allowed, as in most containers: no tool could be installed for it.
+Tests that need one are skipped where mounting is not allowed, as in most containers.
 
 Quotas are those of Btrfs, because Linux enforces them in every configuration; it is in a file on such a disk.
 """

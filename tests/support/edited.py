@@ -1,4 +1,4 @@
-"""Changed copies of committed snapshots: in another place, with other handles, or with other content."""
+"""Copies of committed snapshots: moved, with changed handles, or with changed content."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def with_streams(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def edit(directory: Path, change: Callable[[Metadata], Metadata]) -> None:
-    """Changes `_metadata`."""
+    """Change `_metadata`."""
     file = directory / "_metadata"
     file.write_bytes(write_metadata(change(read_metadata(file.read_bytes(), str(file)))))
 
 
 def edit_databases(directory: Path, change: Callable[[IncrementalHandle], KeyedHandle]) -> None:
-    """Changes the handles of all RocksDB directories."""
+    """Change the handles of all RocksDB directories."""
     edit(directory, lambda metadata: with_databases(metadata, change))
 
 
@@ -107,7 +107,7 @@ def edit_files(directory: Path, kind: str, change: Callable[[bytes], bytes]) -> 
 
 
 def put_database(directory: Path, database: Path) -> None:
-    """All RocksDB directories get these files instead of their own."""
+    """Replace the files of all RocksDB directories by these."""
     files = []
     for path in sorted(database.iterdir()):
         name = f"other-{path.name}"

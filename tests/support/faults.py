@@ -1,8 +1,8 @@
 """A twin of every store that fails on request, in this process and in those that it starts.
 
-Calls are counted over all processes in one log, a line each, so that "the k-th call" means the same everywhere. A
-process that finds `VARIABLE` in its environment when Python starts has the twin (see `environment`), and no work is so
-little to it that it needs no workers; nothing in the product knows of it.
+Calls of all processes are counted in one log, one per line, so that "the k-th call" means the same everywhere. A
+process gets the twin if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a process uses
+workers even for little work. The product does not know of the twin.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ install_from_environment()
 
 
 class Kind(StrEnum):
-    """Kind of fault; errors come before the call is made, or in place of its answer."""
+    """Kind of fault. An error is raised before the call, or instead of its answer."""
 
     NONE = "none"
     KILL = "kill"
@@ -59,28 +59,28 @@ class Kind(StrEnum):
     """Kill an executor of a cluster with its workers; calls of the driver do not count."""
 
     KILL_JVM = "kill jvm"
-    """Kill the JVM of the driver, which goes on without; calls before there is one do not count."""
+    """Kill the JVM of the driver, which continues without it; calls before it exists do not count."""
 
     KILL_DRIVER = "kill driver"
-    """Kill this process alone, which is the driver."""
+    """Kill only this process, which is the driver."""
 
     ERROR = "error"
     LOST_ANSWER = "lost answer"
     UNCONDITIONAL = "unconditional"
-    """Not at one call but always: the store takes conditional puts and ignores the condition."""
+    """At every call: the store accepts conditional puts and ignores the condition."""
 
     REFUSED = "refused"
-    """Always: the store does not know conditional puts."""
+    """At every call: the store does not support conditional puts."""
 
     NO_COPIES = "no copies"
-    """Always: the store does not copy by itself."""
+    """At every call: the store does not support copies."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """A fault of this `kind` at the `at`-th call (from 1) whose line in the log contains `where`, and at no other.
+    """A single fault of this `kind`, at the `at`-th call (from 1) whose log line contains `where`.
 
-    With `writes_only` no other calls are counted.
+    With `writes_only`, only writes are counted.
     """
 
     log: str
@@ -90,11 +90,11 @@ class Faults:
     writes_only: bool = False
 
     def calls(self) -> list[str]:
-        """The log: a line `verb uri` for each call that was counted; of reads also start and length."""
+        """The log: a line `verb uri` for each counted call, with start and length for reads."""
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
     def environment(self, home: Path, *more: Faults) -> dict[str, str]:
-        """Return the environment that gives a process the twin; `home` is an empty directory for the hook.
+        """Return environment variables that give a process the twin; `home` is an empty directory for the hook.
 
         `more` are further faults, each with a log of its own.
         """
@@ -115,7 +115,7 @@ class Faults:
             return self.where in line and sum(self.where in line for line in log) == self.at
 
     def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
-        """Make a call, or do what the fault does in its place."""
+        """Make a call, or carry out the fault instead."""
         victim = _VICTIMS[self.kind]() if self.kind in _VICTIMS else os.getpid()
         if victim is None:
             return call()
@@ -201,7 +201,7 @@ _ALWAYS: dict[Kind, type[Any]] = {
 
 
 def install(faults: Faults) -> None:
-    """All stores of this process fail from now on."""
+    """Give all stores of this process these faults from now on."""
     local, s3 = stores._local, stores._s3
     stores._local = lambda: FaultyStore(local(), faults)  # type: ignore[assignment]
     stores._s3 = lambda: FaultyStore(s3(), faults)  # type: ignore[assignment]
@@ -215,7 +215,7 @@ def install_from_environment(environment: Mapping[str, str] = os.environ) -> Non
 
 @cache
 def _executor() -> int | None:
-    """The process of the executor that this one is a worker of."""
+    """Return the process of this worker's executor."""
     process = os.getppid()
     while process > 1:
         if b"CoarseGrainedExecutorBackend" in _command_line(process):
@@ -243,7 +243,7 @@ def _command_line(process: int) -> bytes:
 
 
 def _kill_session() -> None:
-    """Kills all of the session that this process belongs to, itself last: a driver, its JVM and its workers."""
+    """Kill all processes of this session, itself last: a driver, its JVM and its workers."""
     for pid in _session():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -251,7 +251,7 @@ def _kill_session() -> None:
 
 
 def _session() -> list[int]:
-    """The processes of the session that this one belongs to, but for itself."""
+    """Return the other processes of this session."""
     mine, members = os.getsid(0), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

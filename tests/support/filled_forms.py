@@ -1,4 +1,4 @@
-"""Forms that somebody has filled in."""
+"""Filled forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
 
 
 def filled(**values: Any) -> dict[str, Any]:
-    """The Params of a run that was triggered with these values, as a task gets them."""
+    """Return the Params of a run with these values, as a task gets them."""
     params = ParamsDict(rescale_form())
     params.update(values)
     return dict(params.validate())

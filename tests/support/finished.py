@@ -1,4 +1,4 @@
-"""Finished results that faults are planted in, and the kinds of state that are there to be spoilt."""
+"""Finished results for planted faults, and the kinds of state that they contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ COMPRESSED, HEAP_COMPRESSED, LAZY_COMPRESSED = (
 SOURCE = "2-source"
 
 PARALLELISM = {LAZY: "2", LAZY_COMPRESSED: "1"}
-"""Where streams with different headers come together, so that state ids are translated; 4 elsewhere."""
+"""Parallelism at which streams with different headers are merged, so that state ids are translated; 4 for the
+others."""
 
 KEYED = {
     CANONICAL: Slot.KEYED,
@@ -41,7 +42,7 @@ ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.O
 
 
 def rescaled(name: str, folder: Path, parallelism: str = "4") -> Result:
-    """The published result of a snapshot at another parallelism, all of its state in files."""
+    """Return the published result of a snapshot at another parallelism, with all state in files."""
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), [parallelism])
     execute_without_spark(plan)
@@ -56,6 +57,6 @@ def assert_found(result: Result) -> IntegrityError:
 
 
 def keyed_place(result: Result, slot: Slot) -> Place:
-    """The largest keyed stream with two key groups or more."""
+    """Return the largest keyed stream with at least two key groups."""
     places = [place for place in result.places(slot) if sum(map(bool, result.groups(place))) > 1]
     return max(places, key=lambda place: place.stream.extent.length)

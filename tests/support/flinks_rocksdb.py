@@ -1,6 +1,6 @@
-"""The RocksDB libraries inside Flink's jars, each in a process of its own: what they make of a database is what counts.
+"""The RocksDB libraries of Flink's jars, as an oracle for databases, each in its own process.
 
-Two of them in one process would mix up their symbols, and one that crashes must not take the tests along.
+Two of them in one process would mix up their symbols, and a crash must not end the tests.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LIBRARY = "librocksdbjni-linux64.so"
 _TESTS = Path(__file__).parents[1]
 
 
-class RocksdbSaysNoError(Exception):
+class RocksdbLibraryError(Exception):
     """Error message of the RocksDB library."""
 
 
 class FlinksRocksdb:
-    """The library of a Flink release; opens one database at a time, and writes to it where it lies."""
+    """The library of a Flink release, which opens one database at a time, and writes to it in place."""
 
     def __init__(self, version: str) -> None:
         self._process = subprocess.Popen(
@@ -58,7 +58,7 @@ class FlinksRocksdb:
         return answer
 
     def write(self, steps: Sequence[tuple[Any, ...]]) -> None:
-        """Each step is the name of a method of `Writer`, and its arguments."""
+        """Carry out steps; each is the name of a method of `Writer` and its arguments."""
         self._ask("write", list(steps))
 
     def close(self) -> None:
@@ -78,15 +78,15 @@ class FlinksRocksdb:
         except EOFError:
             raise AssertionError(f"RocksDB crashed: exit code {self._process.wait()}") from None
         except BaseException:
-            self._process.kill()  # its late answer would be taken for that of the next request
+            self._process.kill()  # a late answer would be mistaken for that of the next request
             raise
         if said == "failed":
-            raise RocksdbSaysNoError(answer)
+            raise RocksdbLibraryError(answer)
         return answer
 
 
 def _library(version: str) -> Path:
-    """The library of Flink `version` on this kind of machine, out of its jar."""
+    """Return the library of Flink `version` for this platform, extracted from its jar."""
     if platform.machine() != "x86_64":
         skip_in_any_case("Flink's RocksDB library is that for x86-64, and this machine is another one")
     folder = cache() / "rocksdb" / version

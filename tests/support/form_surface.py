@@ -1,4 +1,4 @@
-"""Sentences of errors in Airflow, which has no options, no commands and no variables of a shell."""
+"""Check that errors in Airflow name no options, commands or variables of a shell."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
 """Commands of other programs, which users of either surface have."""
 
 _SENTENCES = ("what", "expected", "advice")
-"""Details that are worded where the error is raised; the others name what was given or found."""
+"""Fields that are worded where the error is raised; the others hold given or found values."""
 
 _PACKAGE = Path(rescale.__file__).parent
 
 _COMMAND_LINE = ("cli", "demo", "doctor/flink_cluster.py")
-"""Modules of the package whose errors only a shell shows."""
+"""Modules whose errors are only shown on a command line."""
 
 _VARIABLES = ("storage/s3/object_settings.py", "storage/s3/s3_client.py")
-"""Modules with errors about the value of a variable, which Airflow's workers and pods have, too."""
+"""Modules with errors about values of variables, which Airflow's workers and pods also have."""
 
 
 def is_of_a_shell(text: str) -> bool:
@@ -41,7 +41,7 @@ def is_of_a_shell(text: str) -> bool:
 
 
 class Detail(NamedTuple):
-    """A detail that an error was given, and the line of code that did."""
+    """A field of an error, and the line of code that set it."""
 
     place: str
     name: str
@@ -49,14 +49,14 @@ class Detail(NamedTuple):
 
     @property
     def is_in_forms(self) -> bool:
-        """Whether Airflow may show the error, too."""
+        """Whether Airflow may show the error."""
         path = Path(self.place.rpartition(":")[0])
         ours = path.relative_to(_PACKAGE) if path.is_relative_to(_PACKAGE) else None
         return ours is not None and not any(ours.is_relative_to(other) for other in (*_COMMAND_LINE, *_VARIABLES))
 
     @property
     def in_a_form(self) -> str:
-        """The detail as a form words it."""
+        """The field as worded for a form."""
         error = RescaleError("")
         setattr(error, self.name, self.value)
         reword_for_form(error)

@@ -23,7 +23,7 @@ SHAPE = ("--parallelism", "3")
 
 @dataclass(frozen=True)
 class Ground:
-    """Directory `home` with a source and whatever a test adds; `mounts` unmounts at the end."""
+    """Directory `home` with a source and what a test adds; `mounts` unmounts at the end."""
 
     home: Path
     mounts: ExitStack
@@ -71,6 +71,6 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 def interrupted(ground: Ground, target: Path) -> None:
-    """Claim the target as an interrupted run of another process, which this process knows nothing of."""
+    """Claim the target as an interrupted run of another process, unknown to this one."""
     claim(plan_rescale(str(ground.source), str(target), ["3"]))
     owned.forget()

@@ -1,4 +1,4 @@
-"""Key groups in heap framing as `HeapSnapshotStrategy` writes them, one entry after the other."""
+"""Key groups in heap framing, one entry at a time, as `HeapSnapshotStrategy` writes them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ORDER = Pojo({"id": LONG, "town": TEXT}, 1, 31, ["id"])
 
 
 class HeapState(NamedTuple):
-    """`value` is of a value, or of the elements of a list; a map has keys of `user_key`, too."""
+    """State on the heap; `value` is the serializer of values or list elements, `user_key` that of map keys."""
 
     name: str
     namespace: JavaType
@@ -56,7 +56,7 @@ class HeapState(NamedTuple):
         return state(self.name, 0, {"KEYED_STATE_TYPE": self.state_type}, serializers)
 
     def write(self, value: Any) -> bytes:
-        """Write a value as heap entries have it: a map is a list of pairs."""
+        """Write a value as in heap entries, where a map is a list of pairs."""
         if self.state_type == "LIST":
             return i32(len(value)) + b"".join(map(self.value.write, value))
         if self.user_key is not None:
@@ -74,7 +74,7 @@ class Entry(NamedTuple):
 
 
 def states_with(namespace: JavaType) -> list[HeapState]:
-    """Return a state of every kind, with this namespace."""
+    """Return states of every kind with this namespace."""
     return [
         HeapState("value", namespace, TEXT),
         HeapState("list", namespace, ORDER, "LIST"),
@@ -94,13 +94,13 @@ def drawn(of: HeapState, key: JavaType) -> st.SearchStrategy[list[Entry]]:
 
 
 Entries = Mapping[int, Sequence[Entry]]
-"""By state id."""
+"""Entries by state id."""
 
 
 def write_heap_group(
     key_group: int, key: JavaType, states: Sequence[HeapState], entries: Entries, order: Sequence[int], *, snappy: bool
 ) -> bytes:
-    """The states are listed in the `order` given."""
+    """Return a key group whose states are in the given `order`."""
     out = i32(key_group)
     for state_id in order:
         of, of_state = states[state_id], entries.get(state_id, ())
@@ -130,7 +130,7 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
 
 
 def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapping[int, bytes], maximum: int) -> str:
-    """A native savepoint with a subtask for each header, under which its key groups lie; returns where it is."""
+    """Write a native savepoint with a subtask for each header and its key groups; return its directory."""
     directory.mkdir(parents=True)
     subtasks = []
     for subtask, header in enumerate(headers):

@@ -1,4 +1,4 @@
-"""Key groups of raw keyed timers as `InternalTimerServiceSerializationProxy` writes them, one timer after the other."""
+"""Key groups of raw keyed timers, one timer at a time, as `InternalTimerServiceSerializationProxy` writes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Timer(NamedTuple):
 
 
 class Service(NamedTuple):
-    """`key` and `namespace` are snapshots of serializers."""
+    """A timer service; `key` and `namespace` are serializer snapshots."""
 
     name: str
     key: bytes

@@ -1,4 +1,4 @@
-"""Helm's command line, and what the chart renders to."""
+"""Helm's command line, and the chart's rendered manifests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from support.needs import need
 CHARTS = Path(__file__).parents[2] / "charts"
 CHART = CHARTS / "rescale"
 WAYS = sorted((CHART / "ways").glob("*.yaml"))
-"""The value files that ship, one for each way to install the chart."""
+"""Value files of the chart, one for each way to install it."""
 
 PLATFORM = Path(__file__).parents[1] / "charts" / "platform.yaml"
-"""Everything that platforms ask of the chart's pods, as values."""
+"""Values with everything that platforms require of the chart's pods."""
 
 KUBERNETES_VERSION = "1.34.0"
 
@@ -31,21 +31,21 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def template(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`helm template` of a release called `clicks` in the namespace `flink`."""
+    """Run `helm template` for a release `clicks` in the namespace `flink`."""
     return helm(
         "template", "clicks", str(CHART), "--namespace", "flink", "--kube-version", KUBERNETES_VERSION, *arguments
     )
 
 
 def rendered(*arguments: str) -> list[Manifest]:
-    """The manifests that come of the chart with these options of Helm."""
+    """Return the manifests of the chart with these options of Helm."""
     done = template(*arguments)
     assert done.returncode == 0, done.stderr
     return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
 
 
 def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """Name and spec of every pod that comes of the manifests, those of the templates in config maps too."""
+    """Return name and spec of every pod in the manifests, including pod templates in config maps."""
     for manifest in manifests:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if manifest["kind"] == "Pod":

@@ -22,9 +22,9 @@ _HOST = "store.localhost"
 
 @contextmanager
 def hosted_buckets(patch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """Serve buckets by host names, for this process and those that it starts.
+    """Serve buckets by host names, for this process and its children.
 
-    `endpoint` of the server is the address that takes paths, for whoever prepares or looks.
+    `endpoint` of the server is an address that accepts paths, for preparations and checks.
     """
     with s3_server(hosted=True) as server:
         patch.setattr(socket, "getaddrinfo", getaddrinfo)

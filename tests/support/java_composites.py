@@ -1,4 +1,4 @@
-"""Values that hold others, as Flink's serializers write them and Java hashes them; the leaves are `java_values`."""
+"""Composite values, as Flink's serializers write them and Java hashes them; simple values are in `java_values`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tuple(JavaType):
 
 @dataclass
 class Row(JavaType):
-    """With `form` 4 the kind is written as `has_kind` says, with 3 always, before that never."""
+    """A row; its kind is written if `has_kind` with `form` 4, always with 3, and never before."""
 
     fields: list[JavaType]
     has_kind: bool = True
@@ -153,9 +153,10 @@ class Nullable(JavaType):
 
 @dataclass
 class Pojo(JavaType):
-    """Fields in the order of their names. Its `hashCode` begins with `start` and goes through those of `order`.
+    """A POJO; fields are in the order of their names.
 
-    `codes` are by field what it counts if it is not for the value's `hashCode` to say, `null` is what no value counts.
+    Its `hashCode` begins with `start` and combines the fields in `order`. `codes` has functions for fields that do not
+    count by their value's `hashCode`; `null` is the code of a missing value.
     """
 
     fields: dict[str, JavaType]

@@ -1,4 +1,4 @@
-"""Hash codes of Java values, by the rule of each class."""
+"""Hash codes of Java values, by the rules of their classes."""
 
 from __future__ import annotations
 

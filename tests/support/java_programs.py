@@ -1,4 +1,4 @@
-"""Java programs of one source file, run without compiling them to files first."""
+"""Runs Java programs of one source file without compiling them to files first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from support.needs import need
 
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""Options of a JVM that starts fast; they halve the time of the programs here."""
+"""JVM options for a fast start; they halve the time of these programs."""
 
 
 def printed_by(source: Path, *arguments: str, jars: Iterable[Path] = (), given: str = "", seconds: float = 300) -> str:

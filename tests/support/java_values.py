@@ -1,4 +1,4 @@
-"""Values as Flink's serializers write them and Java hashes them: one value at a time, each class by its own rule.
+"""Simple values, as Flink's serializers write them and Java hashes them, each class by its own rule.
 
 The slow twin of the machine that walks keys. A value is an int, a float, a bool or None; a text is the tuple of its
 UTF-16 units, a big decimal (unscaled value, scale), a date or a time the tuple of its fields; a tuple, an object of its
@@ -160,7 +160,7 @@ class BigDecimal(JavaType):
 
 
 class ByteArray(JavaType):
-    """Hashed by its content in rows alone."""
+    """A byte array, which only rows hash by its content."""
 
     snapshot = snapshot(BYTES)
     values = st.binary(max_size=20)
@@ -231,4 +231,4 @@ HASHABLE_LEAVES: dict[str, JavaType] = {
     "BigDecimal": BigDecimal(),
     "BinaryRowData": BinaryRow(),
 }
-"""Types of keys without parts, by their usual names."""
+"""Types of simple keys, by their usual names."""

@@ -1,4 +1,4 @@
-"""A Kafka broker of one node, in KRaft mode, on this machine only, and the topics that the harness writes."""
+"""Single-node Kafka broker in KRaft mode on this machine, and the topics that the harness writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _LONG = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-short
 
 
 def records(seed: int, phase: int) -> list[str]:
-    """The records of one phase, sorted."""
+    """Return the records of one phase, sorted."""
     return sorted(
         f"{topic}/{partition}/{number}"
         for topic, partition, _ in _partitions(seed, phase)
@@ -97,12 +97,12 @@ def totals(seed: int, phase: int) -> dict[str, int | str]:
 
 
 def late_partition(seed: int) -> TopicPartition:
-    """The one that appears in phase 2."""
+    """Return the partition that appears in phase 2."""
     return TopicPartition(f"orders-{seed}", 3)
 
 
 def _partitions(seed: int, phase: int) -> Iterator[tuple[str, int, int]]:
-    """Topic, partition, and the phase that it is there since."""
+    """Yield topic, partition, and the phase since which it exists."""
     for i, name in enumerate(("orders", _LONG)):
         for partition in range(3 + 2 * i):
             yield f"{name}-{seed}", partition, 0

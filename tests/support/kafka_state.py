@@ -1,4 +1,4 @@
-"""State of Kafka connectors, spelled out byte by byte, and savepoints with it as Flink lays them out."""
+"""State of Kafka connectors, written byte by byte, and savepoints that contain it."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ def reader_element(topic: str, partition: int, offset: int, stop: int = NO_STOP,
 
 
 def enumerator(entries: Iterable[tuple[str, int, int]]) -> bytes:
-    """A coordinator's state with an enumerator's of version 2: topic, partition, status (0: assigned)."""
+    """Return coordinator state with an enumerator of version 2: topic, partition, status (0: assigned)."""
     listed = [utf(topic) + i32(partition, status) for topic, partition, status in entries]
     return i32(1) + versioned(2, i32(len(listed)) + b"".join(listed) + b"\1")
 
 
 def dynamic_element(cluster: str, topic: str, partition: int, offset: int, version: int = 1) -> bytes:
-    """A split of a `DynamicKafkaSource`."""
+    """Return a split of a `DynamicKafkaSource`."""
     data = versioned(version, utf(cluster) + i32(0) + split(topic, partition, offset))
     return i32(len(data)) + data
 
 
 def hybrid_element(topic: str, partition: int, offset: int, version: int = 1) -> bytes:
-    """A split of a `HybridSource` whose second source is a `KafkaSource`; since version 1 it says if it is finished."""
+    """Return a split of a `HybridSource` over a `KafkaSource`; since version 1, it has a flag for finished splits."""
     wrapped = i32(1) + utf(f"{topic}-{partition}") + versioned(0, split(topic, partition, offset))
     data = versioned(version, wrapped + (b"\0" if version else b""))
     return i32(len(data)) + data
 
 
 def hybrid_enumerator(entries: Iterable[tuple[str, int, int]]) -> bytes:
-    """The coordinator's state of such a source, with the state of the `KafkaSource`'s enumerator."""
+    """Return the coordinator state of a `HybridSource`, with the state of the `KafkaSource`'s enumerator."""
     return i32(1) + versioned(0, i32(1) + enumerator(entries)[4:])
 
 
 def dynamic_enumerator(cluster: str, topic: str, version: int = 1, streams: int = 1) -> bytes:
-    """A coordinator's state with its enumerator's: as many streams of one cluster, whose partition 0 is assigned.
+    """Return coordinator state of streams of one cluster whose partition 0 is assigned.
 
-    Since version 2 a cluster has where to begin, as a serialized object, and where to end, here without one.
+    Since version 2, a cluster has a start position, as a serialized object, and a stop position, which is absent here.
     """
     bounds = b"\1" + i32(3) + b"any" + b"\0" if version > 1 else b""
     stream = utf("stream") + i32(1) + utf(cluster) + i32(1) + utf(topic) + utf("kafka:9092") + bounds
@@ -75,7 +75,7 @@ def dynamic_enumerator(cluster: str, topic: str, version: int = 1, streams: int 
 
 
 def consumer_element(topic: str, partition: int, last: int, class_id: int = 0x57) -> bytes:
-    """A `Tuple2<KafkaTopicPartition, Long>`, the first by Kryo 2.24."""
+    """Return a `Tuple2<KafkaTopicPartition, Long>`; Kryo 2.24 writes the first field."""
     cached = (31 * java_string_hash(topic) + partition + (1 << 31)) % (1 << 32) - (1 << 31)
     fields = _zigzag(cached) + _zigzag(partition) + b"\1" + _string(topic)
     return bytes((class_id, 1)) + fields + struct.pack(">q", last)
@@ -120,7 +120,7 @@ def consumer_savepoint(directory: Path, subtasks: Sequence[Sequence[bytes]], *, 
 
 
 def savepoint(directory: Path, *entries: OperatorState, version: int = 4) -> str:
-    """The directory; the files of the entries lie in it already."""
+    """Write `_metadata` into the directory, which has the files of the entries, and return the directory."""
     metadata = Metadata(version, 7, (), entries, savepoint_properties(canonical=True) if version > 3 else b"")
     (directory / "_metadata").write_bytes(write_metadata(metadata))
     return str(directory)
@@ -136,7 +136,7 @@ def operator_entry(
     *,
     compressed: bool = False,
 ) -> OperatorState:
-    """An operator with one list state; a file for each subtask is put into the directory, which is made."""
+    """Return an operator with one list state, after writing a file for each subtask into a new directory."""
     directory.mkdir(exist_ok=True)
     header = operator_header((operator_list(state, mode=mode.name),), compressed=compressed)
     written = []

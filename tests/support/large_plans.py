@@ -1,4 +1,4 @@
-"""Plans for states that are too large to exist here."""
+"""Plans for states that are too large for a test machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases of a base and layers of changes above it, as rounds make them, written by our own table writer."""
+"""Databases of a base and layers of changes, as rounds make them, by our own table writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREATED = 1_700_000_000
 
 
 class Change(NamedTuple):
-    """A key, and its values before and after, or None where it has none."""
+    """A key with its values before and after; None where it has no value."""
 
     key: bytes
     before: bytes | None

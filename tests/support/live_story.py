@@ -1,8 +1,8 @@
-"""A run that rescales a job of a session cluster while it runs: the task of the DAG, without an Airflow around it."""
+"""A run that rescales a job of a session cluster while the job runs: the task of the DAG, without an Airflow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -24,13 +24,14 @@ from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, nat
 
 
 class LiveStory:
-    """A run with a `target`; `state` is that of its task, and its XComs. The rest is the form."""
+    """A run with a `target`, the `state` and XComs of its task, and the fields of its form."""
 
     def __init__(
         self, cluster: SessionCluster, job_id: str, jar: RunJar, target: str, *, parallelism: int, **form: Any
     ) -> None:
         self.cluster, self.job_id, self.target, self.state = cluster, job_id, target, TaskState()
         self.parallelism, self.run_id = parallelism, Path(target).name
+        self._given = form
         params = ParamsDict(job_form())
         params.update(
             flink=cluster.address,
@@ -44,6 +45,14 @@ class LiveStory:
         )
         self.form = dict(params.validate())
         self.before = inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
+
+    def again(self) -> LiveStory:
+        """Return a run with the same form for the job that was started again, once it has made a checkpoint."""
+        (job_id,) = self.cluster.alive()
+        wait_until(lambda: has_checkpoint(self.cluster, job_id), "a checkpoint")
+        jar = self.before.hand_over
+        assert isinstance(jar, RunJar)
+        return LiveStory(self.cluster, job_id, jar, self.target, parallelism=self.parallelism, **self._given)
 
     def follow(self, closes: datetime | None = None) -> dict[str, Any]:
         """Try the task once, in a window that closes then, and return its summary."""
@@ -67,10 +76,17 @@ class LiveStory:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
 
 
-def begin(cluster: SessionCluster, target: Path, *arguments: str, main: str = "Counts", **form: Any) -> LiveStory:
+def begin(
+    cluster: SessionCluster,
+    target: Path,
+    *arguments: str,
+    main: str = "Counts",
+    options: Mapping[str, str] | None = None,
+    **form: Any,
+) -> LiveStory:
     """Start a job that counts, and a run that rescales it while it runs."""
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    options = {**native_options(cluster, ROCKSDB), **kept}
+    options = {**native_options(cluster, ROCKSDB), **kept, **(options or {})}
     job_id = cluster.run(2, *arguments, main=main, options=options)
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     jar = RunJar(cluster.address, "counts.jar", main, arguments, options)

@@ -1,4 +1,4 @@
-"""MANIFESTs written byte by byte, as `log::Writer` and `VersionEdit::EncodeTo` do, that no real Flink writes."""
+"""MANIFESTs that no real Flink writes, byte by byte as `log::Writer` and `VersionEdit::EncodeTo` would."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def piece(kind: int, payload: bytes) -> bytes:
 
 
 def log(*payloads: bytes) -> bytes:
-    """A file of these records, cut at the blocks' borders."""
+    """Return a log file of these records, split at the borders of blocks."""
     out = bytearray()
     for payload in payloads:
         first = True
@@ -47,12 +47,12 @@ def slice_(data: bytes) -> bytes:
 
 
 def number(tag: int, value: int) -> bytes:
-    """A field whose value is a number."""
+    """Return a field whose value is a number."""
     return varint(tag) + varint(value)
 
 
 def text(tag: int, value: bytes) -> bytes:
-    """A field whose value is a slice."""
+    """Return a field whose value is a slice."""
     return varint(tag) + slice_(value)
 
 
@@ -71,7 +71,7 @@ def new_file(
     tag: int = 103,
     path_id: bytes = b"",
 ) -> bytes:
-    """A file of 1000 bytes; `custom` are fields of its own, only of tag 103."""
+    """Return the field of a new file of 1000 bytes; `custom` are its custom fields, only for tag 103."""
     keys = slice_(internal_key(smallest, sequence)) + slice_(internal_key(largest, sequence))
     head = varint(tag) + varint(level) + varint(file) + path_id + varint(1000)
     tail = custom + varint(1) if tag == 103 else b""

@@ -1,4 +1,4 @@
-"""Values of `_metadata`: small samples, and Hypothesis strategies for everything that each version can say."""
+"""Values of `_metadata`: small samples, and Hypothesis strategies for everything that each version can contain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Needs of a test that the machine may not meet: the test is skipped then, and says what to install.
+"""Requirements of tests that a machine may not meet: the test is then skipped, with a reason that says what to install.
 
-With `RESCALE_NO_SKIPS` set, a program that is missing fails the test: it can be installed. A test that needs a right
-which a container has not been given, a cluster, or images for one is skipped all the same.
+With `RESCALE_NO_SKIPS` set, a missing program fails the test, because it can be installed. Tests that need rights which
+a container lacks, a cluster, or images for one are still skipped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def skip_for_lack(message: str) -> NoReturn:
 
 
 def skip_in_any_case(message: str) -> NoReturn:
-    """Skip the test even with RESCALE_NO_SKIPS, because no missing tool is the reason."""
+    """Skip the test even with RESCALE_NO_SKIPS, because the reason is not a missing tool."""
     pytest.skip(f"{message} (RESCALE_NO_SKIPS does not ask for that)")
 
 

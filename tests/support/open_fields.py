@@ -1,4 +1,4 @@
-"""Fields that the form of a rescale shows before a section is opened."""
+"""Fields that the rescale form shows before a section is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline in one process with shared workers, or a shared Spark session: what many cases go through, fast."""
+"""The pipeline in one process, with shared workers or a shared Spark session, which is fast for many cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.needs import need
 
 @cache
 def shared_processes() -> ProcessTasks:
-    """The tasks of two workers for the whole test run."""
+    """Return tasks with two workers that the whole test run shares."""
     session = process_tasks(2)
     tasks = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
@@ -36,7 +36,7 @@ def shared_processes() -> ProcessTasks:
 
 @cache
 def shared_spark() -> SparkTasks:
-    """The tasks of one session for the whole test run."""
+    """Return tasks with a Spark session that the whole test run shares."""
     need("java", "Spark runs on a JVM")
     session = spark_tasks("rescale tests", "local[2]")
     tasks = session.__enter__()
@@ -56,7 +56,7 @@ def plan_rescale(
     files: str = "copy",
     **surgery: Any,
 ) -> Plan:
-    """The plan of a request in words; those of a surgery are as `parse_surgery` takes them."""
+    """Return the plan of a request whose values are text, as on the command line (`parse_surgery`)."""
     request = make_request(
         source,
         target,
@@ -72,7 +72,7 @@ def plan_rescale(
 
 
 def execute(plan: Plan, tasks: Tasks | None = None) -> Published:
-    """Everything after the plan, in shared workers, unless other tasks are given."""
+    """Carry out everything after the plan, by default in shared workers."""
     move(plan, tasks)
     validate_coverage(plan, tasks or shared_processes())
     return publish(plan)
@@ -86,7 +86,7 @@ def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = 
 
 
 def move(plan: Plan, tasks: Tasks | None = None) -> None:
-    """Claim and both moving steps: what `validate` finds; in shared workers, unless other tasks are given."""
+    """Claim the target and run both moving steps, by default in shared workers."""
     claim(plan)
     for step in (reshuffle_keyed_state, redistribute_operator_state):
         step(plan, tasks or shared_processes())
@@ -102,13 +102,13 @@ def rescale_snapshot(
     key_hash: Sequence[str] = (),
     tasks: Tasks | None = None,
 ) -> None:
-    """From a source to a published target."""
+    """Rescale a source, and publish the target."""
     execute(plan_rescale(source, target, parallelism, allow_prefixes, max_parallelism, key_hash), tasks)
 
 
 def plan_continued(
     source: str, target: str, base: str, parallelism: Sequence[str] = (), max_parallelism: Sequence[str] = ()
 ) -> Plan:
-    """The plan of `rescale run --base`."""
+    """Return the plan of `rescale run --base`."""
     full = prepare(make_request(source, target, parallelism, max_parallelism=max_parallelism))
     return continued_plan(full.plan, full.snapshot, open_base(base, ()))

@@ -1,7 +1,7 @@
-"""A finished, unpublished result that faults can be planted in: in its files, or in the candidate that names them.
+"""A finished, unpublished result for planted faults: in its files, or in the candidate that names them.
 
-A fault is planted as a broken run would have left it: bytes, lengths and offsets agree with each other unless the
-fault is that they do not.
+A planted fault looks like one of a broken run: bytes, lengths and offsets are consistent, unless the fault is an
+inconsistency.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIELDS = {
 
 
 class Place(NamedTuple):
-    """A stream of the result and the file that it fills."""
+    """A stream of the result, and its file."""
 
     operator: int
     slot: Slot
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 class Result:
     """A result of the snapshot at `source`: the directory `target`, and the file `candidate`.
 
-    `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups.
+    `key_hashes` has the key hash of each rehashed operator, by operator id.
     """
 
     source: str
@@ -74,7 +74,7 @@ class Result:
         return open_candidate(str(self.candidate), str(self.target))
 
     def places(self, *slots: Slot) -> list[Place]:
-        """The streams in those slots."""
+        """Return the streams in these slots."""
         result = self.opened()
         return [
             Place(i, slot, stream, Path(result.files[stream.extent.file][0]))
@@ -84,7 +84,7 @@ class Result:
         ]
 
     def edit(self, change: Callable[[Metadata], Metadata]) -> None:
-        """Changes the candidate."""
+        """Change the candidate."""
         self.candidate.write_bytes(write_metadata(change(self.opened().metadata)))
 
     def edit_operator(self, number: int, change: Callable[[OperatorState], OperatorState]) -> None:
@@ -110,7 +110,7 @@ class Result:
         )
 
     def groups(self, place: Place) -> list[bytes | None]:
-        """Return the key groups of a keyed stream, None for an absent one."""
+        """Return the contents of a keyed stream's key groups; None for an absent one."""
         assert isinstance(place.stream, KeyedStream)
         return [None if extent is None else place.read(extent) for extent in place.stream.groups]
 
@@ -129,7 +129,7 @@ class Result:
         self.edit_handle(place, changed)
 
     def elements(self, place: Place) -> dict[str, list[bytes]]:
-        """The elements of an operator-state stream by state."""
+        """Return the elements of an operator-state stream by state."""
         assert isinstance(place.stream, ElementStream)
         return {state.name: list(map(place.read, state.elements)) for state in place.stream.states}
 

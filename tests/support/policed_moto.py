@@ -1,9 +1,9 @@
-"""moto's S3 server behind a policy: `python -m support.policed_moto PORT TOLD [HOSTED]`.
+"""moto's S3 server behind a policy: `python -m support.policed_moto PORT REFUSALS [HOSTED]`.
 
-TOLD is a file of what it refused, HOSTED a second port at which buckets are named by the host only.
+REFUSALS is a file for refused requests, HOSTED a second port, where buckets are named only by the host.
 
-S3 has a server of its own: that of all services looks through moto's folders, at every request, for the one that is
-meant. Only requests to STS go there, which are posted to the root.
+S3 has a separate application, because moto's application for all services searches moto's folders at every request.
+Only requests to STS, which are posted to the root, go to the latter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFUSED = (
 
 @dataclass
 class HostedBuckets:
-    """WSGI application of S3 that refuses requests with a bucket in the path; `application` itself takes only such."""
+    """WSGI application of S3 that refuses requests with a bucket in the path; `application` accepts only these."""
 
     application: Any
 

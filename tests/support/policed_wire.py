@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from support.bucket_policy import PLACES, BucketPolicy, S3Request
 from support.s3 import S3Server
-from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
 
 
 @contextmanager
@@ -17,15 +17,15 @@ def policed(server: S3Server, refusals: Path) -> Iterator[S3Server]:
     """Yield the server behind the policy; refused requests are lines in the file `refusals`."""
     policy = BucketPolicy(refusals)
 
-    def decide(asked: Asked) -> Deed:
+    def decide(asked: Asked) -> Treatment:
         path, _, query = asked.path.partition("?")
         if path == PLACES:
             policy.declare(asked.body().decode())
-            return Deed(carried_out=False, instead=(200, "Declared"))
+            return Treatment(carried_out=False, instead=(200, "Declared"))
         agent = asked.headers["User-Agent"] or ""
         conditional = "If-None-Match" in asked.headers
         request = S3Request(asked.method, unquote(path), query, agent, asked.body, conditional)
-        return CARRIED_OUT if policy.allows(request) else Deed(carried_out=False, instead=(403, "AccessDenied"))
+        return CARRIED_OUT if policy.allows(request) else Treatment(carried_out=False, instead=(403, "AccessDenied"))
 
     with wire_to(server) as wire:
         wire.decide = decide

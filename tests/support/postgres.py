@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for a test, which can be taken away and given back."""
+"""A PostgreSQL server for one test, which can be stopped and started again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOBODY = "nobody"
 
 @dataclass(frozen=True)
 class Postgres:
-    """Its programs are in `programs`, its data in `folder`."""
+    """A PostgreSQL server with its `programs`, and its data in `folder`."""
 
     programs: Path
     folder: Path
@@ -46,7 +46,7 @@ class Postgres:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self.programs / program), *arguments]
-        # A server that it leaves running keeps its output open, which a file does not mind.
+        # A server that keeps running holds its output open, so it goes to a file.
         with (self.folder / f"{program}.out").open("w+") as said:
             done = subprocess.run(
                 command,
@@ -77,7 +77,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 def programs() -> Path | None:
-    """Return the folder of PostgreSQL's programs, None if the path has none.
+    """Return the folder of PostgreSQL's programs; None if they are not on the path.
 
     Debian has a folder for each release, which is not on the path; `pg_ctlcluster`, which chooses among them, is.
     """

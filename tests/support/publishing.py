@@ -1,4 +1,4 @@
-"""Results that are damaged, misread or half published, for tests of publishing and discarding."""
+"""Damaged, misread or half published results, for tests of publishing and discarding."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def validated(plan: Plan) -> None:
 
 @dataclass
 class Misreading:
-    """Misread of one byte of a document, at the first look or at every one."""
+    """Misread of one byte of a document, at the first read or at every one."""
 
     uri: str
     for_ever: bool = False
@@ -73,7 +73,7 @@ class Misreading:
 
 
 class Killed(BaseException):
-    """Exception that no code of Rescale may catch."""
+    """Exception that no code of Rescale catches."""
 
 
 def kill_at(
@@ -84,7 +84,7 @@ def kill_at(
     after: bool = False,
     work: Callable[[Plan], object] = publish,
 ) -> None:
-    """Publishes, or does other work, and is killed before the put there is carried out, or after it."""
+    """Publish, or do other `work`, and be killed before or `after` the put of this place."""
     store = open_store(plan.target)
 
     def killing(put: Callable[[str, bytes], object]) -> Callable[[str, bytes], object]:

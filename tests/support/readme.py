@@ -1,4 +1,4 @@
-"""Pages for people: the READMEs, and the pages of the documentation, for the tests that check them."""
+"""READMEs and documentation pages, for tests that check them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READMES = (
 
 
 def fields(name: str) -> set[str]:
-    """The fields that the JSON Schema of a published document names."""
+    """Return the fields that the JSON Schema of a published document names."""
     (document,) = (document for document in DOCUMENTS if document.name == name)
     schema = schema_of(document)
     definition = schema["$defs"][schema["$ref"].rpartition("/")[2]]

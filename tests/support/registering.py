@@ -1,4 +1,4 @@
-"""Distributions that register serializers: the example of the documentation, and others that are laid out by hand."""
+"""Distributions that register serializers: the example of the documentation, and handmade ones."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from support.readme import DOCS
 
 MONEY = "com.example.MoneySerializer$MoneySnapshot"
 VALUES = "    values=Sequence((Fixed(8, FixedHash.LONG), Text())),"
-"""Line of the example with the tree of its values."""
+"""The line of the example that defines the tree of its values."""
 
 
 def example() -> tuple[str, str]:
-    """The module and the `pyproject.toml` of the example in the documentation."""
+    """Return the module and the `pyproject.toml` of the documentation's example."""
     text = (DOCS / "how-to" / "serializers.md").read_text(encoding="utf-8")
     module, project = (re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[0] for kind in ("python", "toml"))
     return module, project
 
 
 def install(folder: Path, points: dict[str, str], code: str, name: str = "money", version: str = "1.0") -> None:
-    """Lay a distribution with a module and its entry points out as an installer does."""
+    """Write a distribution with a module and entry points, as an installer does."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(code)
     info = folder / f"{name}-{version}.dist-info"
@@ -37,7 +37,7 @@ def install(folder: Path, points: dict[str, str], code: str, name: str = "money"
 
 @pytest.fixture(autouse=True)
 def nothing_stays_registered() -> Iterator[None]:
-    """Forget what a test has registered."""
+    """Remove what a test has registered."""
     registered.cache_clear()
     yield
     registered.cache_clear()

@@ -25,7 +25,7 @@ _KEY_TYPES: dict[str, JavaType] = {
 
 
 def assert_rekeyed(source_uri: str, target_uri: str) -> None:
-    """The result at `target_uri` holds the key groups that the twin makes of the source, byte for byte."""
+    """Check that the result at `target_uri` has exactly the key groups that the slow twin makes from the source."""
     source, result = open_snapshot(source_uri), open_snapshot(target_uri)
     for old, new in zip(source.operators, result.operators, strict=True):
         if old.max_parallelism != new.max_parallelism and old.keyed:
@@ -39,12 +39,12 @@ def assert_rekeyed(source_uri: str, target_uri: str) -> None:
 
 
 def new_groups(source: Snapshot, operator: Operator, max_parallelism: int) -> dict[int, bytes]:
-    """The contents of the new key groups, decompressed, by number."""
+    """Return the decompressed contents of the new key groups, by number."""
     return dict(sorted(regrouped(_moving(source, operator, max_parallelism), max_parallelism).items()))
 
 
 def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Iterator[Moving]:
-    """All records with the key groups that they get, in the order of the source."""
+    """Yield all records with their new key groups, in the order of the source."""
     ids = merge_keyed_headers([stream.parsed for stream in operator.keyed if stream.parsed]).id_maps
     for stream, table in zip(operator.keyed, ids, strict=True):
         for key_group, data in contents(source, stream):
@@ -55,7 +55,7 @@ def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Itera
 
 
 def code_of(stream: KeyedStream, record: Record) -> int:
-    """The `hashCode` of the key of a record."""
+    """Return the `hashCode` of a record's key."""
     assert stream.parsed is not None
     key_type = _KEY_TYPES[stream.parsed.key_serializer.class_name.rpartition(".")[2]]
     is_timer = stream.parsed.states[record.state].kind is StateKind.PRIORITY_QUEUE
@@ -63,7 +63,7 @@ def code_of(stream: KeyedStream, record: Record) -> int:
 
 
 def contents(snapshot: Snapshot, stream: KeyedStream) -> Iterator[tuple[int, bytes]]:
-    """Key group and content, decompressed, of those that are there."""
+    """Return the decompressed contents of the existing key groups, by number."""
     uri = snapshot.files[stream.extent.file][0]
     data = Path(uri).read_bytes() if uri.startswith("/") else open_store(uri).read_all(uri, 1 << 30)[0]
     for key_group, extent in enumerate(stream.groups, stream.first_key_group):

@@ -1,4 +1,4 @@
-"""Jobs that nobody ran, with large and uneven state, and their reports: to look at, never to be moved."""
+"""Invented jobs with large and uneven state, and their reports; their state cannot be moved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADER = header_of("sum")
 SOURCE = "/state/savepoint-1a2b"
 
 Sizes = Callable[[Random, int], int]
-"""The bytes of a key group by its number."""
+"""Function from the number of a key group to its bytes."""
 
 
 def uneven(random: Random, _: int) -> int:
@@ -61,7 +61,7 @@ def dealt(
 
 
 def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tuple[Snapshot, tuple[KafkaOffsets, ...]]:
-    """A Kafka source, `operators` with keyed state (the first with hot key groups), one on RocksDB, and lists."""
+    """Return a job: a Kafka source, `operators` with keyed state (the first with hot key groups), RocksDB, lists."""
     random = Random(seed)
     names = ["visits", "revenue", "sessions", "carts", "profiles", "alerts"]
     operators_so_far: list[Operator] = []
@@ -109,7 +109,7 @@ def snapshot_report(parallelism: int, maximum: int, operators: int = 3) -> Repor
 def plan_of_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) -> PlanDocument:
     """Return the document of a plan from `old` to `new` (parallelism, max parallelism)."""
     taken, kafka = job(*old, operators)
-    taken = _without_databases(taken)  # which would have to be read for that
+    taken = _without_databases(taken)  # these would have to be read
     maximum = [] if new[1] == old[1] else [str(new[1])]
     request = make_request(SOURCE, "/state/rescaled", [str(new[0])], max_parallelism=maximum)
     plan = make_plan(taken, request, {operator.operator_id: "known" for operator in taken.operators}, kafka)

@@ -1,4 +1,4 @@
-"""Files that runs leave in and beside a target, to be compared with those of other runs."""
+"""Files of runs in and beside a target, for comparison with other runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rescale.storage.store import open_store
 
 
 def files_of(plan: Plan) -> dict[str, bytes]:
-    """Every file of the result, and the documents beside it, but for times in them."""
+    """Return every file of the result, and the documents beside it without their times."""
     store, places = open_store(plan.target), places_of(plan)
     uris = [entry.uri for entry in store.list(plan.target)]
     uris += [places.written_handles("keyed"), places.written_handles("operator"), places.candidate]
@@ -20,7 +20,7 @@ def files_of(plan: Plan) -> dict[str, bytes]:
 
 
 def remove(plan: Plan) -> None:
-    """All of the result, and all that lies beside it."""
+    """Remove the result and everything beside it."""
     store = open_store(plan.target)
     for directory in (plan.target, f"{plan.target}.rescale"):
         store.delete([entry.uri for entry in store.list(directory)])
@@ -32,7 +32,7 @@ def take_back(places: Places) -> None:
 
 
 def _without_times(certificate: bytes) -> bytes:
-    """Local files are certified with the time when they were written, and the document's digest depends on it."""
+    """Return a certificate without modification times of local files, and without the digest, which depends on them."""
     document = json.loads(certificate)
     del document["document_sha256"]
     for file in document["files"]:

@@ -1,4 +1,4 @@
-"""Runs that are stopped at one of their storage calls, and the files that they leave."""
+"""Runs that are killed at one of their storage calls, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Case:
-    """A series of runs: the place of results, the shape besides the parallelism, and the source."""
+    """A series of runs: the place of results, the options of the shape without the parallelism, and the source."""
 
     home: str
     work: Path
@@ -50,7 +50,7 @@ class Case:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
-        """Return the writes of an undisturbed run until it is published; later ones are a mark and the report."""
+        """Return the writes of an undisturbed run up to its publication, without the mark and the report after it."""
         faults = self.faults()
         target = self.target()
         assert self.run(target, faults) == 0, warm.output(faults)
@@ -63,12 +63,12 @@ class Case:
         return len(self.writes())
 
     def calls_before_publication(self) -> int:
-        """Return the number of writes before the mark that `_metadata` is about to be put."""
+        """Return the number of writes before the mark that precedes `_metadata`."""
         return self.calls() - 1
 
 
 def case_on(place: str, request: pytest.FixtureRequest, folder: Path, shape: tuple[str, ...] = ()) -> Case:
-    """Return a case with small parts on `local` disk, or in `s3`, where parts cannot be small."""
+    """Return a case on `local` disk with small parts, or in `s3`, where parts cannot be small."""
     work = folder / "work"
     work.mkdir()
     if place == "local":
@@ -78,7 +78,7 @@ def case_on(place: str, request: pytest.FixtureRequest, folder: Path, shape: tup
 
 
 def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
-    """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
+    """Run `rescale` as users do, in a separate session, so that a kill ends only this run."""
     script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
         "with patch('rescale.planning.planner.PART_SIZE', 1000), "
         "patch('rescale.planning.streams.inline.INLINE_LIMIT', 0):\n"

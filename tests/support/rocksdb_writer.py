@@ -1,7 +1,7 @@
-"""Databases of our own, written through the C interface of the library that reads them, or of another release's.
+"""Writer of databases, by the C interface of our RocksDB library or of another release.
 
-A model beside the database says what it must hold. Rows are written without a write-ahead log, as Flink does, and what
-is read is a checkpoint, as Flink takes it.
+A model beside the database has its expected rows. Rows are written without a write-ahead log, and databases are read
+from checkpoints, as in Flink.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _P, _SIZE, _Flag = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_uby
 class Writer:
     """An open database and its model: value by state and key.
 
-    Compactions replace each value by what `left` returns for it, as Flink's TTL filter drops expired elements of lists.
+    Compactions replace each value by the result of `left`, as Flink's TTL filter drops expired elements of lists.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Writer:
         self.model[state][key] = value
 
     def add(self, state: str, key: bytes, element: bytes) -> None:
-        """Adds to a list as Flink's `RocksDBListState.add` does."""
+        """Add an element to a list as Flink's `RocksDBListState.add` does."""
         self._write("merge_cf", state, *_sized(key), *_sized(element))
         before = self.model[state].get(key)
         self.model[state][key] = element if before is None else before + b"," + element
@@ -85,13 +85,13 @@ class Writer:
         self.model[state].pop(key, None)
 
     def delete_range(self, state: str, begin: bytes, end: bytes) -> None:
-        """Delete a range of keys as Flink does where it clips a database."""
+        """Delete a range of keys as Flink does to clip a database."""
         self._write("delete_range_cf", state, *_sized(begin), *_sized(end))
         for key in [key for key in self.model[state] if begin <= key < end]:
             del self.model[state][key]
 
     def ingest(self, state: str, file: Path) -> None:
-        """Takes in an SST file; the model does not know of its rows."""
+        """Ingest an SST file, whose rows the model does not contain."""
         self._library.rocksdb_ingestexternalfileoptions_create.restype = _P
         options = _P(self._call("ingestexternalfileoptions_create"))
         files = (ctypes.c_char_p * 1)(str(file).encode())
@@ -125,7 +125,7 @@ class Writer:
         return rows
 
     def value(self, state: str, key: bytes) -> bytes | None:
-        """Return the value that the database gets for one key: it only looks into files that may have the key."""
+        """Return the value of one key by a point lookup, which only reads files that may have the key."""
         options = _P(self._call("readoptions_create"))
         size = ctypes.c_size_t()
         stored = self._checked(
@@ -168,7 +168,7 @@ class Writer:
 
 @cache
 def _own_library() -> ctypes.CDLL:
-    """Load a copy of the library apart from the reader's. Loaded copies stay in memory until the process ends."""
+    """Load a copy of the library, separate from the reader's; it stays in memory until the process ends."""
     return load_library()
 
 
@@ -182,7 +182,7 @@ _Nothing, _Name = ctypes.CFUNCTYPE(None, _P), ctypes.CFUNCTYPE(_P, _P)
 
 
 def _joined(operands: int, sizes: int, number: int, before: list[bytes], size: int) -> int:
-    """`StringAppendTESTOperator`: everything there is, with commas in between; in memory that RocksDB frees."""
+    """Join all operands by commas (`StringAppendTESTOperator`), in memory that RocksDB frees."""
     places = (_P * number).from_address(operands) if number else ()
     lengths = (ctypes.c_size_t * number).from_address(sizes) if number else ()
     parts = [ctypes.string_at(place or 0, length) for place, length in zip(places, lengths, strict=True)]
@@ -223,7 +223,7 @@ def _name(_: int) -> int:
 
 
 def _merge_operator() -> tuple[Any, ...]:
-    """The arguments of `rocksdb_mergeoperator_create`: a merge operator that old releases do not know by its name."""
+    """Return the arguments of `rocksdb_mergeoperator_create`: Flink's merge operator, which old releases lack."""
     return None, _forget, _full_merge, _partial_merge, None, _name
 
 
@@ -233,7 +233,7 @@ _Filter = ctypes.CFUNCTYPE(
 
 
 def _compaction_filter(left: Callable[[bytes], bytes]) -> tuple[Any, ...]:
-    """The arguments of `rocksdb_compactionfilter_create`, which must live as long as the database."""
+    """Return the arguments of `rocksdb_compactionfilter_create`, which must live as long as the database."""
     values: list[ctypes.Array[ctypes.c_char]] = []
 
     @_Filter
@@ -256,7 +256,7 @@ def _sized(data: bytes) -> tuple[Any, Any]:
 
 @contextmanager
 def written(path: Path, states: Sequence[str], options: str = MERGE) -> Iterator[Writer]:
-    """A new database at `path` with these states."""
+    """Open a new database at `path` with these states during the block."""
     writer = Writer(path, states, options)
     try:
         yield writer
@@ -265,5 +265,5 @@ def written(path: Path, states: Sequence[str], options: str = MERGE) -> Iterator
 
 
 def listed(path: Path) -> list[StoredFile]:
-    """The files of a directory as a handle lists them."""
+    """Return the files of a directory as a handle lists them."""
     return [StoredFile(file.name, str(file), file.stat().st_size) for file in sorted(path.iterdir())]

@@ -1,8 +1,8 @@
-"""S3 servers for a test run, each in a process, on a free port of this machine: moto's, and versitygw, which is strict.
+"""S3 servers for a test run, each in a process, on a free port of this machine: moto, and versitygw, which is strict.
 
-Versity's looks at all conditions, those of copies too, and computes checksums of objects itself. Before moto's stands
-a policy that allows a run to write where a plan says, and nothing else (`bucket_policy`; before versity's, `policed`
-puts it): who prepares or spoils what a run finds does it as somebody else.
+versitygw checks all conditions, including those of copies, and computes checksums of objects itself. A policy in front
+of moto (`bucket_policy`; `policed` puts it before versitygw) allows a run to write only where a plan says. Tests
+prepare or damage files as other clients.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class S3Server:
 
     endpoint: str
     refusals: Path | None = None
-    """File with the requests that the policy refused, one a line."""
+    """File with the requests that the policy refused, one per line."""
     hosted_endpoint: str = ""
     """Address of the same server that refuses every request with a bucket in its path (`hosted_buckets`)."""
     access_key: str = "test"
@@ -74,7 +74,7 @@ class S3Server:
         }
 
     def client(self) -> S3Client:
-        """Return a client that may do everything."""
+        """Return a client that is not subject to the policy."""
         client: S3Client = boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -93,12 +93,12 @@ class S3Server:
         self.client().create_bucket(Bucket=bucket)
 
     def new_bucket(self, purpose: str) -> str:
-        """Create a bucket for this test alone, and return its name."""
+        """Create a bucket for one test, and return its name."""
         self.create_bucket(bucket := f"{purpose}-{uuid.uuid4().hex[:12]}")
         return bucket
 
     def declare(self, uri: str) -> None:
-        """Allow runs, and parts of them under test, to write to a place that no plan names."""
+        """Allow runs, and tested parts of runs, to write to a place that no plan names."""
         request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
         urllib.request.urlopen(request, timeout=_START_SECONDS).close()
 
@@ -111,8 +111,8 @@ class S3Server:
         return lines
 
 
-def somebodys_store(uri: str) -> Store:
-    """Return the store of a place as another process has it, which is not told of sources that are protected."""
+def unprotected_store(uri: str) -> Store:
+    """Return the store of a place as in another process, where no sources are protected."""
     if not is_s3(uri):
         owned.forget()
         return open_store(uri)
@@ -120,8 +120,8 @@ def somebodys_store(uri: str) -> Store:
 
 
 def put_files(folder: Path, uri: str) -> str:
-    """Put all files below a folder to `uri`, as another client than a run; return the URI."""
-    store = somebodys_store(uri)
+    """Put all files below a folder to `uri`, not as a run but as another client; return the URI."""
+    store = unprotected_store(uri)
     for path in folder.rglob("*"):
         if path.is_file():
             name = join(uri, path.relative_to(folder).as_posix())
@@ -130,9 +130,9 @@ def put_files(folder: Path, uri: str) -> str:
 
 
 def requests_of(look: Callable[[], object]) -> Counter[str]:
-    """Return the number of requests that `look`, which changes nothing, makes, by operation.
+    """Return the number of requests of the read-only function `look`, by operation.
 
-    The look is repeated if a request was repeated, as happens with a busy server.
+    `look` is repeated if a request was repeated, as happens with a busy server.
     """
     while True:
         before, repeated = REQUESTS.by_kind, REQUESTS.tried_again
@@ -151,7 +151,7 @@ def closed_port() -> Iterator[int]:
 
 @contextmanager
 def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
-    """A running server; it ends with the block. If `hosted`, it has a `hosted_endpoint`, too."""
+    """Run a server during the block; if `hosted`, it also has a `hosted_endpoint`."""
     port, ports = free_port(), [str(free_port())] if hosted else []
     with TemporaryDirectory() as folder:
         hosted_endpoint = f"http://store.localhost:{ports[0]}" if hosted else ""
@@ -168,9 +168,9 @@ def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
 
 @contextmanager
 def strict_s3_server(folder: Path, versions: Path | None = None, keys: str = "") -> Iterator[S3Server]:
-    """The same of versitygw, with its objects in an empty folder; older versions of them are kept where that says.
+    """Run versitygw during the block, with its objects in an empty folder, and old versions in `versions` if given.
 
-    `keys` begin its keys, which are those of the other server otherwise; it refuses all others.
+    It accepts only keys that begin with `keys`, by default those of the other server.
     """
     need("versitygw", "it is another S3 server")
     port = free_port()

@@ -1,4 +1,4 @@
-"""Validation of documents by their published schemas, strictly: a field that the schema does not name is an error."""
+"""Strict validation of documents by their published schemas: a field that the schema does not name is an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rescale.schemas.documents import DOCUMENTS
 from rescale.schemas.schema import schema_of
 
 _OF_COMMANDS = {"validate": "certificate", "schema": "schemas"}
-"""Names of the documents that are not called as the command that answers with them."""
+"""Names of documents that differ from the name of their command."""
 
 
 def assert_valid(name: str, document: Any) -> None:
@@ -21,7 +21,7 @@ def assert_valid(name: str, document: Any) -> None:
 
 
 def answered_by(*arguments: str) -> str:
-    """Return the name of the document that a command answers with if it does not fail."""
+    """Return the name of the document that a successful command prints."""
     command = arguments[0]
     if command == "inspect" and any(argument.startswith("--kafka-offsets") for argument in arguments):
         return "kafka-offsets"
@@ -35,7 +35,7 @@ def answered_by(*arguments: str) -> str:
 
 
 def assert_valid_answer(document: Any, *arguments: str) -> None:
-    """Fail unless the document fits the schema of what the command answers with, or that of errors."""
+    """Fail unless the document fits the schema of the command's document, or that of errors."""
     is_error = isinstance(document, dict) and {"error", "what", "exit_code"} <= document.keys()
     assert_valid("error" if is_error else answered_by(*arguments), document)
 

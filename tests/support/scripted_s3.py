@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that gives the answers of a script, such as no S3 server gives on demand."""
+"""HTTP server with scripted answers, which no S3 server gives on demand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to one request; if `sent` is given, only so many bytes of `body` are sent before the server hangs up."""
+    """Answer to one request; with `sent`, the server hangs up after that many bytes of `body`."""
 
     status: int
     body: bytes = b""
@@ -24,7 +24,7 @@ class Answer:
 
 HANG_UP = Answer(0)
 SILENCE = Answer(-1)
-"""No answer, for as long as the test runs."""
+"""No answer while the test runs."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class ScriptedServer:
         return self.listener.server_port
 
     def over(self, context: ssl.SSLContext) -> None:
-        """From now on it speaks TLS."""
+        """Use TLS from now on."""
         assert self.listener is not None
         self.listener.socket = context.wrap_socket(
             self.listener.socket, server_side=True, do_handshake_on_connect=False
@@ -65,7 +65,7 @@ class ScriptedServer:
 
 @contextmanager
 def scripted_server() -> Iterator[ScriptedServer]:
-    """Serve the answers of a script on a free port for as long as the block runs."""
+    """Serve scripted answers on a free port during the block."""
     script = ScriptedServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -97,7 +97,8 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 64
-        """Enough for all connections of a test: others are tried again only after one second, three and seven."""
+        """Queue for all connections of a test; refused ones would be retried only after one, three and seven
+        seconds."""
 
     with Server(("127.0.0.1", 0), Handler) as http:
         script.listener = http

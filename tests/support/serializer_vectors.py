@@ -1,6 +1,6 @@
-"""A vector for each row: the snapshots of all its versions as Flink writes them, and a value with its `hashCode`.
+"""Test vectors of the serializer table: the snapshots of all versions of a row, and a value with its `hashCode`.
 
-Values and codes are figures of Flink, or follow from Java's documentation where a code is a number in the value.
+Values and codes are from Flink, or follow from Java's documentation.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Vector:
 
 
 def within(serializer: str, kind: str = "") -> str:
-    """Name of a snapshot class that is nested in its serializer."""
+    """Return the name of a snapshot class that is nested in its serializer."""
     return f"{serializer}${kind or serializer.rpartition('.')[2].rpartition('$')[2]}Snapshot"
 
 
@@ -89,7 +89,7 @@ def array(kind: str) -> str:
 
 
 def flagged(*without: int, since: int) -> dict[int, bytes]:
-    """Outer snapshots that have a flag from the version `since` on."""
+    """Return outer snapshots that have a flag from the version `since` on."""
     return {**dict.fromkeys(without, b""), since: b"\1"}
 
 
@@ -298,4 +298,4 @@ VECTORS: dict[str, Vector] = {
         }.items()
     },
 }
-"""By the class of the snapshot."""
+"""Vectors by the class of the snapshot."""

@@ -1,6 +1,6 @@
-"""A session cluster of a real Flink: a JobManager with its REST API and a TaskManager, two JVMs on this machine.
+"""Session cluster of a real Flink: a JobManager with its REST API, and a TaskManager, two JVMs on this machine.
 
-Given an S3 server, both have Flink's S3 file system as a plugin, and access to the server.
+With an S3 server, both have Flink's S3 file system as a plugin, and access to the server.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from support.s3 import S3Server
 
 _JOBS = ("Counts", "Alarms", "Bulk", "Chains")
 _JOBS_OF_2 = ("AsyncCounts",)
-"""Jobs that use classes that Flink 1.x does not have."""
+"""Jobs with classes that Flink 1.x lacks."""
 
 _JOBS_OF_KAFKA = ("Exactly",)
 
 _SLOTS = 16
 _PATIENCE_SECONDS = 300
-"""Limit for what a Flink on a busy machine does by itself, its start included."""
+"""Time limit for actions of Flink on a busy machine, including its start."""
 
 _HTTP = httpx.Client(timeout=120)
 
@@ -49,7 +49,7 @@ _CONFIGURATION = {
     "taskmanager.host": "127.0.0.1",
     "taskmanager.bind-host": "127.0.0.1",
     "taskmanager.numberOfTaskSlots": str(_SLOTS),
-    # What Flink's start scripts would work out.
+    # What Flink's start scripts would set.
     "taskmanager.cpu.cores": "2",
     "taskmanager.memory.task.heap.size": "256mb",
     "taskmanager.memory.task.off-heap.size": "0",
@@ -68,7 +68,7 @@ _CONFIGURATION = {
 
 
 class _Jvm:
-    """A JVM of a cluster, which runs while the block does, and can be replaced by another one."""
+    """A JVM of a cluster, which runs during the block, and can be replaced."""
 
     def __init__(self, libraries: Sequence[Path], main: str, folder: Path, memory: str) -> None:
         jars = os.pathsep.join(map(str, libraries))
@@ -94,7 +94,7 @@ class _Jvm:
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
-        """Kill it, as if its machine were lost, and start another one behind the block."""
+        """Kill it, as if its machine were lost, and start another one after the block."""
         self.__exit__()
         yield
         self.__enter__()
@@ -114,16 +114,16 @@ class SessionCluster:
     task_manager: _Jvm
 
     def lose_job_manager(self) -> None:
-        """Replace the JobManager by one that knows no job, for lack of high availability; the jar stays uploaded."""
+        """Replace the JobManager. Without high availability, the new one knows no job; the jar stays uploaded."""
         self.job_manager.replace()
         wait_until(lambda: _slots(self.address) == _SLOTS, "Flink's slots")
 
     def lose_task_manager(self) -> None:
-        """Replace the TaskManager; its jobs fail, and start again by themselves if they may."""
+        """Replace the TaskManager; its jobs fail, and restart if their configuration allows it."""
         self.task_manager.replace()
 
     def lose_both(self) -> None:
-        """Replace both machines: the new ones know no job, so a job may be started under the id of an earlier one."""
+        """Replace both machines. The new ones know no job, so a job can be started under the id of an earlier one."""
         with self.task_manager.replaced():
             self.job_manager.replace()
         wait_until(lambda: _slots(self.address) == _SLOTS, "Flink's slots")
@@ -140,7 +140,7 @@ class SessionCluster:
         job_id: str | None = None,
         snapshot: str = "",
     ) -> str:
-        """Starts a job, from a snapshot if one is named, and waits until all of it runs; returns its id."""
+        """Start a job, from a snapshot if given, and wait until all its tasks run; return its id."""
         job_id = job_id or uuid4().hex
         with self.open() as flink:
             flink.run_jar(self.jar, job_id, Start(snapshot, parallelism, None), main, arguments, options or {})
@@ -154,25 +154,25 @@ class SessionCluster:
         return job
 
     def alive(self, name: str | None = None) -> set[str]:
-        """The ids of the jobs (of this name) that have not ended."""
+        """Return the ids of running jobs (with this name)."""
         with self.open() as flink:
             return {line.job_id for line in flink.jobs() if not line.ended and name in (None, line.name)}
 
     def counts(self, job_id: str) -> bool:
-        """Whether a job has read something since its start, and what it had counted was right."""
+        """Return whether a job has read records since its start, and its counts are right."""
         return self.records_read(job_id) > 0 and self.job(job_id).runs
 
     def records_read(self, job_id: str, name: str = "") -> int:
-        """Return how many records vertices with `name` in their names have got from others since the job's start."""
+        """Return the number of records that vertices with `name` in their names have received since the job's start."""
         vertices = _HTTP.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
         return sum(vertex["metrics"]["read-records"] for vertex in vertices if name in vertex["name"])
 
     def heard(self, job_id: str) -> int:
-        """Return how many timers of a job `Alarms` have fired since its start."""
+        """Return the number of timers of a job `Alarms` that have fired since its start."""
         return self.records_read(job_id, "heard")
 
     def form(self, job_id: str, target: str, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the form that stops a job `Counts` at a checkpoint, and starts it with 3 subtasks, 256 key groups."""
+        """Return a form that stops a job `Counts` at a checkpoint, and starts it with 3 subtasks and 256 key groups."""
         return {
             "flink": self.address,
             "job": job_id,
@@ -187,7 +187,7 @@ class SessionCluster:
         }
 
     def clear(self) -> None:
-        """Ends all jobs."""
+        """End all jobs."""
         with self.open() as flink:
             for job_id in self.alive():
                 flink.cancel(job_id)
@@ -198,10 +198,9 @@ class SessionCluster:
 def session_cluster(
     version: str, s3: S3Server | None = None, memory: str = "400m", connector: str | None = None, **options: str
 ) -> Iterator[SessionCluster]:
-    """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block.
+    """Run a cluster of a release during the block; each JVM has a heap of `memory`.
 
-    `connector` is the release of a Kafka connector, without which there is no job `Exactly`. `options` are more of
-    Flink's.
+    `connector` is the release of a Kafka connector, which the job `Exactly` needs. `options` are further Flink options.
     """
     need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
@@ -244,7 +243,7 @@ def _slots(address: str) -> int:
 
 
 def _jar(flink: Sequence[Path], names: Sequence[str], folder: Path) -> Path:
-    """The jobs, compiled against a release."""
+    """Return the jar of the jobs, compiled against a release."""
     classes, jar = folder / "classes", folder / "counts.jar"
     libraries = os.pathsep.join(map(str, flink))
     sources = [str(Path(__file__).parent / f"{name}.java") for name in names]
@@ -268,16 +267,18 @@ ROCKSDB = {
     "state.backend.incremental": "true",
     "state.backend.rocksdb.memory.managed": "false",
 }
+SMALL_FILES = {
+    "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
+    "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
+}
+"""Options with which a compaction rewrites a few of many files, and not all there is."""
 HEAP_TIMERS = {**ROCKSDB, "state.backend.rocksdb.timer-service.factory": "HEAP"}
 CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
 RETAINING = {"execution.checkpointing.num-retained": "100"}
-"""Option of a cluster whose jobs make a checkpoint each second, each to be read for longer than that."""
+"""Option for jobs with a checkpoint each second, which tests read for longer."""
 ONE_CHECKPOINT = {"execution.checkpointing.interval": "1d"}
-"""For a job that makes a checkpoint when it is asked for one (`take_checkpoint`).
-
-Flink keeps the newest one alone, so one that comes by itself deletes what a test reads. The first of them comes at any
-time of the interval.
-"""
+"""Options for a job that makes checkpoints on request (`take_checkpoint`). Flink keeps only the newest one, so a
+periodic one would delete what a test reads. The first periodic one may come at any time of the interval."""
 
 
 def native_options(cluster: SessionCluster, backend: Mapping[str, str]) -> dict[str, str]:
@@ -286,13 +287,13 @@ def native_options(cluster: SessionCluster, backend: Mapping[str, str]) -> dict[
 
 
 def take_checkpoint(cluster: SessionCluster, job_id: str) -> None:
-    """Has a job make a checkpoint, and waits until Flink tells of it."""
+    """Let a job make a checkpoint, and wait until Flink reports it."""
     with cluster.open() as flink:
         flink.trigger_checkpoint(job_id, uuid4().hex)
     wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
 
 
 def has_checkpoint(cluster: SessionCluster, job_id: str) -> bool:
-    """Whether Flink tells of one."""
+    """Return whether Flink reports a completed checkpoint."""
     with cluster.open() as flink:
         return flink.latest_checkpoint(job_id) is not None

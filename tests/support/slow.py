@@ -1,6 +1,6 @@
-"""Slow cases, which run only with `-m slow`: further samples of behaviour that other cases always show.
+"""Slow cases, which run only with `-m slow`: further samples of behaviour that quick cases also cover.
 
-A few slow cases show what no quick case does. They are marked as `gate` too, and `.ci/run` runs them.
+A few slow cases cover what no quick case does. They are also marked as `gate`, and `.ci/run` runs them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ U = TypeVar("U")
 
 
 def slow(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
-    """A slow case for `parametrize`."""
+    """Return a slow case for `parametrize`."""
     return pytest.param(*values, id=id, marks=pytest.mark.slow)
 
 
 def gate(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
-    """A slow case for `parametrize` that the gate runs, too."""
+    """Return a slow case for `parametrize` that the gate also runs."""
     return pytest.param(*values, id=id, marks=[pytest.mark.slow, pytest.mark.gate])
 
 
 def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSet]:
-    """The cases for `parametrize`: those that are not `quick` are slow. Fails without a quick case."""
+    """Return cases for `parametrize`: those that are not `quick` are slow. Fails without a quick case."""
     listed = list(cases)
     assert any(map(quick, listed)), "no quick case"
     return [pytest.param(case) if quick(case) else slow(case) for case in listed]
@@ -53,7 +53,7 @@ def lines_in_turn(
 
 
 def pairs_in_turn(cases: Iterable[T], others: Sequence[U], quick: int = 2) -> list[ParameterSet]:
-    """(case, other) for `parametrize`, all of them: each case quickly with `quick` of the others, which take turns."""
+    """Return all pairs (case, other) for `parametrize`; each case runs quickly with `quick` of the others, in turn."""
     pairs = []
     for number, case in enumerate(cases):
         turn = {(number * quick + i) % len(others) for i in range(quick)}

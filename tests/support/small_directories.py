@@ -1,4 +1,4 @@
-"""Snapshots whose RocksDB directories are a few small files each, and results that are made of them."""
+"""Snapshots whose RocksDB directories have a few small files each, and results made from them."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Contents = Mapping[str, bytes]
 
 
 def rows(number: int, first: int, last: int, age: int = 1, level: int = 0, size: int = 100) -> LiveFile:
-    """A file with rows of the key groups from first to last."""
+    """Return a file with rows of the key groups from first to last."""
     keys = (InternalKey(bytes((group, 7)), age, VALUE) for group in (first, last))
     return LiveFile(level, number, size, *keys, age, age, ((FileTag.EPOCH_NUMBER, bytes([age])),))
 
 
 def deletion(number: int, first: int, behind: int, age: int) -> tuple[LiveFile, bytes]:
-    """A file that deletes all rows from a key group on, and before another one."""
+    """Return a file that deletes all rows from one key group to another, which is excluded."""
     data = write_tombstone(bytes([first]), bytes([behind]), age, column_family=(1, "one"), created=1)
     keys = (
         InternalKey(bytes([first]), age, RANGE_DELETION),
@@ -71,7 +71,7 @@ def directory(
 
 @dataclass
 class Side:
-    """A snapshot that is written file by file; file 0 is `_metadata`."""
+    """Snapshot that is written file by file; file 0 is `_metadata`."""
 
     folder: Path
     files: list[tuple[str, Pin]] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Side:
         return Database(subtask, KeyGroupRange(first, last), self.put("states", header), header, HEADER, files)
 
     def snapshot(self, *databases: Database, others: Sequence[Operator] = ()) -> Snapshot:
-        """At as many subtasks as have a directory; `others` come before."""
+        """Return the snapshot with a subtask for each directory; operators `others` come first."""
         own = operator("op", len(databases), MAXIMUM, databases=databases)
         return replace(snapshot(*others, own), directory=str(self.folder), files=tuple(self.files))
 
@@ -121,7 +121,7 @@ def sources(of: Snapshot) -> list[SourceDatabase]:
 
 
 def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: int, last: int) -> dict[str, bytes]:
-    """The directory of these key groups, made of the source's with these parts."""
+    """Return the directory of these key groups, assembled from these parts of the source's."""
     own = KeyGroupRange(first, last)
     chosen = [
         (source, part)

@@ -1,4 +1,4 @@
-"""Serializer snapshots and headers as Flink writes them, spelled out byte by byte."""
+"""Serializer snapshots and headers, written byte by byte as Flink does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nested(*snapshots: bytes) -> bytes:
 
 
 def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_version: int | None = None) -> bytes:
-    """A composite snapshot; its `outer_version` is the newest one if none is given."""
+    """Return a composite snapshot; by default, its `outer_version` is the newest."""
     if outer_version is None:
         outer_version = max(FLINK[class_name].outer_versions)
     return snapshot(class_name, 3, i32(911108, outer_version) + outer + nested(*snapshots))
@@ -72,7 +72,7 @@ def pojo(
     registered: dict[str, bytes | None] | None = None,
     name: str = "com.example.Order",
 ) -> bytes:
-    """A POJO of the class `name`; subclasses are by class name."""
+    """Return the snapshot of a POJO of the class `name`; subclasses are by class name."""
     keyed = {field: (utf(name) + utf(field), value) for field, value in fields.items()}
     known = [{n: (b"", value) for n, value in (classes or {}).items()} for classes in (registered, subclasses)]
     return snapshot(POJO, 2, utf(name) + b"".join(map(optional_map, (keyed, *known))))
@@ -120,4 +120,4 @@ def operator_header(
 
 
 HIDING = snapshot("com.example.Money$Snapshot", 7, keyed_state("hidden"))
-"""An unknown serializer, too, with bytes in it that look like the beginning of a state."""
+"""An unknown serializer with bytes that look like the start of a state."""

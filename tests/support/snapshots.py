@@ -1,4 +1,4 @@
-"""The committed snapshots as planning sees them, and their streams with the bytes behind them."""
+"""Committed snapshots as planning sees them, and their streams with their bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the snapshots that can be read where they lie: absolute paths in the others stand for another place."""
+    """Return the snapshots that can be read in place; the others have absolute paths of another place."""
     described = sorted(FIXTURES.glob("*/expected.json"))
     return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
 
 
 @cache
 def with_databases() -> tuple[str, ...]:
-    """Return the snapshots whose keyed state lies in RocksDB directories."""
+    """Return the snapshots with keyed state in RocksDB directories."""
     return tuple(name for name in names() if any(operator.databases for operator in opened(name).operators))
 
 
@@ -40,7 +40,7 @@ def opened(name: str) -> Snapshot:
 
 
 def uids(name: str) -> tuple[tuple[str, str], ...]:
-    """The ids of the snapshot's operators and the uids that they come from, as `--uids` takes them."""
+    """Return the operator ids of the snapshot with their uids, as for `--uids`."""
     document = json.loads((FIXTURES / name / "expected.json").read_text())
     there = document["metadata"]["operators"]
     return tuple((operator_id, uid) for uid, operator_id in document["uids"].items() if operator_id in there)
@@ -63,7 +63,7 @@ class Keyed(NamedTuple):
     stream: KeyedStream
 
     def groups(self) -> Iterator[tuple[int, bytes]]:
-        """Key group and content of those that are there."""
+        """Return the existing key groups with their content."""
         for key_group, extent in enumerate(self.stream.groups, self.stream.first_key_group):
             if extent is not None:
                 yield key_group, content(self.snapshot, extent)

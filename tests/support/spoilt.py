@@ -1,4 +1,4 @@
-"""A published result with directories made of the source's files, and faults that tests plant in them."""
+"""A published result with directories made from the source's files, for planted faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NATIVE = "2-rocksdb-native"
 
 @dataclass(frozen=True)
 class Spoilt:
-    """A published result without a certificate, all in files, that faults are planted in."""
+    """A published result without a certificate, with all state in files, for planted faults."""
 
     source: Path
     target: Path
@@ -42,7 +42,7 @@ class Spoilt:
         return [database for operator in opened.operators for database in operator.databases]
 
     def path(self, number: int, name: str) -> Path:
-        """Return the path of a file in the directory of that number."""
+        """Return the path of a file in the directory with this number."""
         opened = open_snapshot(str(self.target), [str(self.source)])
         (extent,) = (file.extent for file in self.databases()[number].files if file.name == name)
         return Path(opened.files[extent.file][0])
@@ -115,7 +115,7 @@ def is_range(file: LiveFile) -> bool:
 
 
 def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
-    """A published result at parallelism 3, whose directories have foreign rows, which range tombstones hide."""
+    """Return a published result at parallelism 3, whose directories hide foreign rows by range tombstones."""
     source = relocated(name, folder / "source")
     with (
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
@@ -135,7 +135,7 @@ def flipped(path: Path, at: int) -> None:
 
 
 def own_file(spoilt: Spoilt) -> LiveFile:
-    """A file of the source's, in the last level of them."""
+    """Return a file of the source's, in the last level."""
     files = [file for file in spoilt.state(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 

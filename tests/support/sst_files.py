@@ -1,4 +1,4 @@
-"""SST files that RocksDB itself writes, and such files with an index that cannot be right."""
+"""SST files that RocksDB writes, and such files with a wrong index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _library() -> ctypes.CDLL:
 
 
 def sst_file(path: Path, rows: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A file of these rows, which are in the order of their keys; written to `path`."""
+    """Write a file of these rows, in the order of their keys, to `path`."""
     base, options = (_P(_library().rocksdb_options_create()) for _ in range(2))
     _checked("get_options_from_string", base, TABLES.encode(), options)
     environment = _P(_library().rocksdb_envoptions_create())
@@ -50,7 +50,7 @@ def _checked(function: str, *arguments: Any) -> None:
 
 
 def with_index(data: bytes, block: BlockHandle) -> bytes:
-    """The file `data`, of the same size, with an index that names this block alone."""
+    """Return the file `data`, unchanged in size, with an index that names only this block."""
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
     at, room = footer.index
     key = b"\x7f\xff"

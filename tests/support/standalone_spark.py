@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on 127.0.0.1: the Master and a Worker of pyspark's own jars."""
+"""Standalone Spark cluster on 127.0.0.1: a Master and a Worker from pyspark's own jars."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StandaloneSpark:
         return f"spark://127.0.0.1:{self.port}"
 
     def tasks(self) -> int:
-        """The number of tasks that its executors were given."""
+        """Number of tasks that its executors have got."""
         logs = self.work.glob("app-*/*/stderr")
         return sum(log.read_text(errors="replace").count("Got assigned task") for log in logs)
 

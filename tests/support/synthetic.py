@@ -1,4 +1,4 @@
-"""Made-up snapshots, with just enough in them to be planned."""
+"""Made-up snapshots with just enough content for a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RAW_TAG, CANONICAL_TAG, HEAP_TAG = 12, 7, 12
 
 
 def header_of(*names: str) -> KeyedHeader:
-    """Return the header of keyed states of these names."""
+    """Return the header of keyed states with these names."""
     return read_keyed_header(keyed_header(*map(keyed_state, names)), "")
 
 
@@ -41,7 +41,7 @@ def operator(
     label: str | None = None,
     databases: tuple[Database, ...] = (),
 ) -> Operator:
-    """An operator with the given streams; `finished` subtasks have ended."""
+    """Return an operator with the given streams; `finished` subtasks have ended."""
     entry = OperatorState(
         operator_id=operator_id_of_uid(uid),
         name="",
@@ -57,7 +57,7 @@ def operator(
 
 
 def snapshot(*operators: Operator, missing: tuple[str, ...] = (), directory: str = "/source") -> Snapshot:
-    """File 0 is `_metadata`; the files of all streams that the functions here make are there."""
+    """Return a snapshot of the operators; file 0 is `_metadata`, and all files of the streams made here exist."""
     files = [(f"{directory}/_metadata", Pin(9)), *((f"{directory}/{n}", Pin(1 << 20)) for n in range(1, 100))]
     metadata = Metadata(6, 1, (), tuple(operator.entry for operator in operators), b"")
     return Snapshot(
@@ -75,7 +75,7 @@ def keyed_stream(
     last: int,
     file: int | None = None,
 ) -> KeyedStream:
-    """A stream of the key groups `first` to `last` in file `file` (`subtask` + 1), with `groups` of the given sizes."""
+    """Return a stream of key groups `first` to `last` in file `file` (`subtask` + 1); `groups` are their sizes."""
     raw = header if isinstance(header, bytes) else write_keyed_header(header)
     number, at, extents = subtask + 1 if file is None else file, len(raw), []
     for key_group in range(first, last + 1):
@@ -97,14 +97,14 @@ def keyed_stream(
 def own_stream(
     subtask: int, parallelism: int, max_parallelism: int, framing: Framing, header: KeyedHeader | bytes = b""
 ) -> KeyedStream:
-    """The stream that Flink gives a subtask, with every key group of its range."""
+    """Return the stream of a subtask, with every key group of its range."""
     own = key_group_range(max_parallelism, parallelism, subtask)
     groups = dict.fromkeys(range(own.first, own.last + 1), GROUP_SIZE)
     return keyed_stream(subtask, groups, framing, header, first=own.first, last=own.last)
 
 
 def database(subtask: int, parallelism: int, max_parallelism: int, size: int) -> Database:
-    """The RocksDB directory that Flink gives a subtask, of `size` bytes in one file, with an empty header."""
+    """Return the RocksDB directory of a subtask, with `size` bytes in one file and an empty header."""
     own = key_group_range(max_parallelism, parallelism, subtask)
     files = (DatabaseFile("000009.sst", Extent(subtask + 1, 0, size)),)
     return Database(subtask, own, Extent(subtask + 1, size, 0), b"", None, files)
@@ -113,7 +113,7 @@ def database(subtask: int, parallelism: int, max_parallelism: int, size: int) ->
 def element_stream(
     subtask: int, states: dict[str, tuple[DistributionMode, int]], header: OperatorStateHeader | bytes = b""
 ) -> ElementStream:
-    """A stream in file `subtask` + 1 with so many elements of each state."""
+    """Return a stream in file `subtask` + 1 with this number of elements of each state."""
     raw = header if isinstance(header, bytes) else write_operator_state_header(header)
     at, element_states = len(raw), []
     for name, (mode, count) in states.items():

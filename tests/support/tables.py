@@ -1,4 +1,4 @@
-"""Snapshots with one RocksDB directory of our own, looked through as planning does."""
+"""Snapshots with one RocksDB directory that tests write, opened as in planning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def snapshot_of(
 
 @dataclass
 class Reads:
-    """Stores that remember how many bytes were asked for, read by read."""
+    """Stores that record the number of bytes of each read."""
 
     lengths: list[int] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The files, directories and links below a directory, to see that none has changed."""
+"""The files, directories and links below a directory, for checks that none has changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """A file, directory or link; `content` is a file's bytes, or where a link leads."""
+    """A file, directory or link; `content` is a file's bytes, or the destination of a link."""
 
     inode: int
     mode: int

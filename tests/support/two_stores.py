@@ -1,4 +1,4 @@
-"""Two S3 stores at once, with keys of their own, and the AWS profiles of both."""
+"""Two S3 stores with different keys, and the AWS profiles of both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUCKET = "flink-of-two-stores"
 
 @dataclass(frozen=True)
 class TwoStores:
-    """The server of the source, and that of the target."""
+    """The servers of the source and the target."""
 
     source: S3Server
     target: S3Server
@@ -31,13 +31,13 @@ class TwoStores:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of processes that have access by profiles alone."""
+        """Environment of processes that have access only by profiles."""
         others = {name: value for name, value in os.environ.items() if "AWS_" not in name and name != TARGETS}
         return {**others, "AWS_CONFIG_FILE": str(self.config), "AWS_EC2_METADATA_DISABLED": "true"}
 
     @property
     def variables(self) -> dict[str, str]:
-        """Variables that configure the target's store, and with a prefix the source's."""
+        """Variables that configure the target's store and, with a prefix, the source's."""
         prefix = StoreSide.SOURCE.prefix
         return {
             **self.target.environment,
@@ -57,7 +57,7 @@ class TwoStores:
         return uri
 
     def declare_target(self, uri: str) -> None:
-        """Let moto's policy allow writes, in the target and beside it, of which no plan names the target."""
+        """Let moto's policy allow writes in a target that no plan names, and beside it."""
         if self.target.refusals is not None:
             for place in (uri, f"{uri}.rescale"):
                 self.target.declare(place)

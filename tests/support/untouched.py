@@ -1,7 +1,7 @@
-"""Files that must not change while tests run: Linux reports each that a process opens for writing (inotify).
+"""Check that files do not change while tests run: Linux reports each one that a process opens for writing (inotify).
 
-It also reports files that are made, removed, renamed or given other attributes. A check only reads the queued reports,
-so it can follow every test.
+It also reports files that are created, removed or renamed, and changes of attributes. A check only reads the queued
+reports, so it can follow every test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEEDS = {
     _CREATE: "made",
     _DELETE: "deleted",
 }
-"""As linux/inotify.h has them."""
+"""Event bits of linux/inotify.h."""
 
 _OVERFLOWN = 0x4000
 _EVENT = struct.Struct("iIII")
@@ -31,7 +31,7 @@ _BUFFER = 1 << 16
 
 
 class Untouched:
-    """Files in some folders: those that lie there now, and those that come."""
+    """Present and future files in some folders."""
 
     def __init__(self, inotify: int, folders: dict[int, Path]) -> None:
         self._inotify, self._folders = inotify, folders
@@ -62,7 +62,7 @@ class Untouched:
 
 @contextmanager
 def untouched(*roots: Path) -> Iterator[Untouched]:
-    """With all folders below these. Linux only."""
+    """Watch all folders below these (Linux only)."""
     libc = ctypes.CDLL(None, use_errno=True)
     inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if inotify < 0:

@@ -1,7 +1,7 @@
-"""`rescale` in processes that start fast: forks of one that has imported everything.
+"""Runs `rescale` in processes that start fast: forks of one that has imported everything.
 
-The steps run inside that process, without Spark. The order of storage calls is that of a real run, and the sweeps over
-every single call need no more.
+Steps run in the same process, without Spark. The order of storage calls is that of a real run, as sweeps over all calls
+need.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from support import disk_waits
 from support.faults import Faults, install
 
 PART_SIZE = 1500
-"""Bytes of a part; small, so that streams of a few KB are moved in parts (in local files: S3 requires 5 MiB)."""
+"""Size of a part in bytes; small, so that streams of a few KB have several parts (local files only: S3 requires 5
+MiB)."""
 
 RANGE_SIZE = 37
-"""Bytes of a range; small, so that several tasks write a stream of a few dozen bytes, in any store."""
+"""Size of a range in bytes; small, so that several tasks write a stream of a few dozen bytes."""
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, "support.warmed_up"])
 
 
 def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:
-    """Runs `rescale` with `words` in a process and session of its own; its exit code, negative for a signal."""
+    """Run `rescale` in a separate process and session; return its exit code, which is negative for a signal."""
     waits = disk_waits.are_real()
     process = _context.Process(target=_run, args=(list(arguments), faults, part_size, waits, dict(os.environ)))
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports

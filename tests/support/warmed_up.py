@@ -1,4 +1,4 @@
-"""Importing this takes a while: then all that is compiled is loaded, and those forked from this process have it."""
+"""Module whose slow import loads everything that is compiled, for processes forked from this one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Processes that a program starts, seen from outside: their command lines, and the addresses where they listen.
+"""Observes the processes that a program starts: their command lines, and the addresses where they listen.
 
-Processes are found by a mark in their environment, which each hands on to those that it starts.
+Processes are found by a mark in their environment, which their children inherit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _YOUNG_SECONDS = 10
 
 _SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _STATE, _INODE, _LISTENING = 3, 9, "0A"
-"""Columns of these tables, and a value of the first."""
+"""Columns of these tables, and a value of the first column."""
 
 
 class Watch:
-    """Looks, several times a second for as long as the block runs, at all processes that have `environment`.
+    """Observes all processes with `environment`, several times a second during the block.
 
-    `environments` are those of the command lines seen so far, `addresses` those that were listened on, each with one of
-    who did it.
+    `environments` has the environments by the command lines seen so far, `addresses` an owner by each listening
+    address.
     """
 
     def __init__(self) -> None:
         self._mark = uuid.uuid4().hex
-        # Airflow gives its processes titles, which else may be written over the environment.
+        # Airflow sets process titles, which may otherwise overwrite the environment.
         self.environment = {_MARK: self._mark, "SPT_NOENV": "1"}
         self.environments: dict[str, dict[str, str]] = {}
         self.addresses: dict[str, str] = {}
@@ -64,7 +64,7 @@ class Watch:
         return [started.process for started in self._all() if started.is_marked(self._mark)]
 
     def _all(self) -> list[_Seen]:
-        """All that run now; a number is not given to another process within one look."""
+        """Return all processes that run now; within one scan, no process id is reused."""
         with self._one_looks:
             known, self._known = self._known, {}
             for pid in psutil.pids():
@@ -73,7 +73,7 @@ class Watch:
             return list(self._known.values())
 
     def running_lines(self) -> dict[int, str]:
-        """Their command lines, by process id."""
+        """Return the command lines of running processes, by process id."""
         lines = {}
         for process in self.processes():
             with suppress(psutil.Error):
@@ -99,7 +99,7 @@ class Watch:
 
 
 class _Seen:
-    """A process, and whether it has a mark in its environment, once it had time to become another program."""
+    """A process, and whether its environment has a mark after it had time to execute another program."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
@@ -127,6 +127,6 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 def _listened() -> set[str]:
-    """Return the inodes of listening sockets on this machine; to find their processes takes much longer."""
+    """Return the inodes of listening sockets on this machine; finding their processes takes much longer."""
     lines = [line.split() for name in _SOCKETS for line in name.read_text().splitlines()[1:]]
     return {fields[_INODE] for fields in lines if fields[_STATE] == _LISTENING}

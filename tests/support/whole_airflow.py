@@ -1,4 +1,4 @@
-"""A whole Airflow for tests: its components as processes, a store for its connection, windows, policies."""
+"""A whole Airflow for tests: its components as processes, a store for its connection, windows and policies."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
 """Folder of DAGs that are scheduled on assets of published results."""
 
 _OPTIONS = {
-    # A killed worker is noticed sooner than after five minutes, and one that waits for a busy machine is not killed.
+    # Airflow notices a killed worker sooner than after five minutes, and kills none that waits on a busy machine.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "120",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "20",
-    # A DAG that is parsed anew is that at once, and not after half a minute.
+    # Airflow parses a DAG again at once, not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(
         [
@@ -38,20 +38,20 @@ _OPTIONS = {
             for name, arguments in (("dags-folder", {}), ("consumers", {"path": str(CONSUMERS)}))
         ]
     ),
-    # A driver of Spark's is nowhere else to be reached, whatever its master.
+    # Spark's driver is only reachable here, whatever its master.
     "SPARK_LOCAL_IP": "127.0.0.1",
 }
 
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
-"""Roles of the users beside the administrator."""
+"""Roles of the users other than the administrator."""
 
 _IN_HALF_A_DAY = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(hours=12)
 
 OPENS = f"0 5 1 {(_IN_HALF_A_DAY.month + 5) % 12 + 1} *"
-"""The schedule of windows: half a year from now, so that only people start their runs."""
+"""Schedule of the windows: half a year from now, so that only tests start their runs."""
 
 CLOSES = f"{_IN_HALF_A_DAY:%H:%M}"
-"""When windows close: not while a test runs."""
+"""Closing time of the windows, which no test reaches."""
 
 WINDOWS = """
 early:
@@ -92,12 +92,12 @@ clicks-back:
 IN_AN_ADDRESS = "planted-in-an-address"
 
 SETTINGS = "settings.yaml"
-"""The file of the platform's settings, in the folder of everything."""
+"""File name of the platform's settings, in the Airflow's folder."""
 
 
 @contextmanager
 def platform_with(airflow: AirflowServer, settings: str) -> Iterator[None]:
-    """For as long as the block runs the platform has these settings, `{folder}` in them being that of everything."""
+    """Give the platform these settings during the block; `{folder}` in them is the Airflow's folder."""
     file = airflow.home.folder.parent / SETTINGS
 
     def use(text: str) -> None:
@@ -114,9 +114,9 @@ def platform_with(airflow: AirflowServer, settings: str) -> Iterator[None]:
 
 @contextmanager
 def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
-    """Start Airflow for the block. Its platform has no settings until a test writes them (`platform_with`).
+    """Run Airflow during the block.
 
-    `options` are more of Airflow's variables.
+    Its platform has no settings until a test writes some (`platform_with`). `options` are further Airflow variables.
     """
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
@@ -149,6 +149,6 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
 
 
 def broken(connection: dict[str, object]) -> str:
-    """The connection to a server that is not there, with a password in its address."""
+    """Return a connection to a server that does not exist, with a password in its address."""
     address = f"http://me:{IN_AN_ADDRESS}@127.0.0.1:9"
     return json.dumps({**connection, "extra": {"endpoint_url": address, "region_name": "us-east-1"}})

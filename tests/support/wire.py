@@ -1,6 +1,6 @@
-"""HTTP proxy between boto3 and an S3 server: a test decides what happens to each request on the way.
+"""HTTP proxy between boto3 and an S3 server, where a test decides what happens to each request.
 
-Sockets and HTTP are real, and so is what boto3 does in each case.
+Sockets, HTTP and the behaviour of boto3 are real.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{
 
 @dataclass(frozen=True)
 class Asked:
-    """The parts of a request that a decision may depend on; `path` includes the query, `body` reads the body."""
+    """Parts of a request that a decision may depend on; `path` includes the query, `body` reads the body."""
 
     method: str
     path: str
@@ -37,11 +37,11 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Deed:
+class Treatment:
     """Treatment of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
 
-    The client gets the answer, or an error `instead`, a status and a code of S3's with a `message`; or half of the body
-    and then the end (`cut`); or nothing but a `reset` of its connection.
+    The client gets the answer, or an error `instead` (a status, and an S3 error code with a `message`), or only half of
+    the body (`cut`), or a `reset` of its connection.
     """
 
     carried_out: bool = True
@@ -52,13 +52,13 @@ class Deed:
     pause: float = 0
 
 
-CARRIED_OUT = Deed()
-Decide = Callable[[Asked], Deed]
+CARRIED_OUT = Treatment()
+Decide = Callable[[Asked], Treatment]
 
 
 @dataclass
 class Wire:
-    """Proxy that processes use in place of the server; `decide` may be replaced while it runs."""
+    """Proxy that processes use instead of the server; `decide` may be replaced while it runs."""
 
     upstream: S3Server
     port: int
@@ -75,12 +75,12 @@ class Wire:
 
 @contextmanager
 def wire_to(upstream: S3Server) -> Iterator[Wire]:
-    """Start a proxy that passes everything on until `decide` is replaced; it ends with the block."""
+    """Run a proxy during the block, which passes everything on until `decide` is replaced."""
 
     server_port = urlsplit(upstream.endpoint).port
 
     class Handler(_Handler):
-        def decide(self, asked: Asked) -> Deed:
+        def decide(self, asked: Asked) -> Treatment:
             return wire.decide(asked)
 
         upstream = ("127.0.0.1", server_port or 80)
@@ -100,14 +100,14 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about a client that was killed, or that hung up."""
+        """Print nothing about a client that was killed or hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream: tuple[str, int]
 
-    def decide(self, asked: Asked) -> Deed:
+    def decide(self, asked: Asked) -> Treatment:
         raise NotImplementedError
 
     def _hand_on(self) -> None:
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(document)
 
     def _reset(self) -> None:
-        """Hangs up so that the client's system says "connection reset by peer"."""
+        """Hang up so that the client gets "connection reset by peer"."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
         self.close_connection = True
         self.connection.close()

@@ -1,4 +1,4 @@
-"""Canonical savepoints of one operator, written record by record: for keys and sizes that no fixture has."""
+"""Canonical savepoints of one operator, written record by record, for keys and sizes that no fixture has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_savepoint(
     max_parallelism: int,
     tag: int = HandleTag.SAVEPOINT_KEY_GROUPS,
 ) -> str:
-    """Key groups with their records, under a header that goes with them; returns where they are."""
+    """Write a savepoint of key groups with their records, under a matching header; return its directory."""
     directory.mkdir(parents=True)
     subtasks = []
     for subtask in range(parallelism):

@@ -1,4 +1,4 @@
-"""Make the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
+"""Makes the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
 
 Those of *Rescale a savepoint* show what `rescale demo --ui` starts: the trigger form, filled in, the question about the
 plan, and the graph of the run after the answer. Those of *Rescale a running job* show two runs with a job of a real

@@ -1,4 +1,4 @@
-"""Notifier of Airflow that writes down each call."""
+"""Airflow notifier that records each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of a run that was cancelled, marked or cleared on the way: success only if the result is published."""
+"""A run that was cancelled, marked or cleared on the way is green only if its result is published."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_run_of_a_job_that_is_marked_as_failed_during_a_retry_fails(
     states = run.states()
     assert {task: state for task, state in states.items() if state != "skipped"} == {"end": "failed"}
     log = run.log_text("end")
-    assert "nothing was published: the run ended before there was a plan; the job was not touched" in log
+    assert "the run ended before there was a plan; nothing is done to the job before" in log
 
 
 def test_run_fails_if_a_task_is_marked_as_successful_without_publishing(airflow: AirflowServer, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def process_of(run: Run, task_id: str) -> psutil.Process:
 
 
 def wait_for_workers(task: psutil.Process) -> None:
-    """Until the task's step has its workers: it is in the middle of its work then."""
+    """Wait until the task's step has workers, so that it is in the middle of its work."""
 
     def are_there() -> bool:
         return any("worker_server" in " ".join(child.cmdline()) for child in task.children(recursive=True))
@@ -36,7 +36,7 @@ def wait_for_workers(task: psutil.Process) -> None:
 
 
 def wait_for_step(task: psutil.Process, step: Step) -> None:
-    """Until the step has a process, which need not have workers."""
+    """Wait until the step has a process, with or without workers."""
     wait_for(lambda: any(step in child.cmdline() for child in task.children()), f"the process of {step}", period=0.05)
 
 
@@ -89,7 +89,7 @@ def test_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer,
 
 
 def test_run_whose_tasks_are_all_killed_after_their_work_publishes(airflow: AirflowServer, tmp_path: Path) -> None:
-    """Its result gets one event."""
+    """The result gets one event."""
     target, ours = tmp_path / "rescaled", tmp_path / "rescaled.rescale"
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-all-1")

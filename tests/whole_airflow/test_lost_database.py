@@ -1,7 +1,7 @@
 """Airflow's database is gone in the middle of runs until all components give up: when it is back, the runs publish.
 
-With default settings the last component gives up after about a minute. Here they have less patience, and the database
-is gone until all have given up; a platform starts them again.
+With default settings the last component gives up after about a minute. Here they give up sooner; the database is gone
+until all have ended, and then the components are started again.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(_UNKNOWN if document is None else document).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @contextmanager

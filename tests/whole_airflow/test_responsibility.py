@@ -41,7 +41,7 @@ def platform(airflow: AirflowServer) -> Iterator[AirflowServer]:
 
 
 def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
-    """Trigger a run of ada's, whose steps work without Spark, and wait for its question, which the settings require."""
+    """Trigger a run as ada, whose steps work without Spark, and wait for the question that the settings require."""
     conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
@@ -78,7 +78,7 @@ ASKS: dict[str, tuple[str, str, Any]] = {
     "make connections": ("POST", "/connections", {"connection_id": "of_{user}", "conn_type": "aws"}),
     "make pools": ("POST", "/pools", {"name": "of_{user}", "slots": 1}),
 }
-"""Requests of the pages by what the user does: method, path, document."""
+"""Requests by action of the user: method, path, document."""
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_ordinary_run_warns_only_of_the_savepoint(succeeded: tuple[Run, str]) ->
     run, target = succeeded
     for task_id in ("approve", "publish", "announce", "end"):
         assert {line.get("level") for line in run.log(task_id)} <= {"info", None}, task_id
-    assert f"the result is published: {target}" in run.log_text("end")
+    assert f"the result was published: {target}" in run.log_text("end")
     assert "{" not in run.log_text("end")
 
 
@@ -215,7 +215,7 @@ def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[s
 
 FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
-    "field": ({"paralelism": 3}, "inspect", "the form does not have a field that was given"),
+    "field": ({"paralelism": 3}, "inspect", "a value was given for a field that the form does not have"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
     "no change": ({"parallelism": None}, "inspect", "the form asks for no change"),
     "the same shape": ({"parallelism": 4}, "plan", "the state in "),

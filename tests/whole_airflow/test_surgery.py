@@ -139,7 +139,7 @@ def test_old_rows_are_listed_in_the_question_and_missing_after_approval(stories:
     approved(
         story.run,
         rf"the state {VALUES} \(VALUE\) of states \([0-9a-f]{{32}}\) loses the rows that were last accessed at or "
-        r"before 20\d\d-.*Z: how many of 25\.2 kB of keyed state is known after the run",
+        r"before 20\d\d-.*Z: the run counts them, in 25\.2 kB of keyed state",
         rf"the state {TEXTS} \(LIST\) of states \([0-9a-f]{{32}}\) loses the rows .*",
     )
     certificate = story.published()

@@ -78,7 +78,7 @@ def test_runs_of_a_window_do_not_overlap_and_rescale_the_newest_savepoint_once(
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"paralelism": 2}, "the form does not have a field that was given"),
+        ({"paralelism": 2}, "a value was given for a field that the form does not have"),
         ({"target": "/rescaled/{day}"}, "the target of the window is not valid"),
     ],
 )

@@ -12,7 +12,7 @@ from collections import Counter
 from enum import StrEnum
 from random import Random
 
-from support.wire import CARRIED_OUT, Asked, Deed
+from support.wire import CARRIED_OUT, Asked, Treatment
 
 _STUBBORN = 0.02
 _BOTO3_TRIES = 8
@@ -61,7 +61,7 @@ class Mishaps:
         self._asked: Counter[str] = Counter()
         self._stubborn: dict[str, tuple[Mishap, int]] = {}
 
-    def decide(self, asked: Asked) -> Deed:
+    def decide(self, asked: Asked) -> Treatment:
         name = f"{asked.method} {_UPLOAD_ID.sub('', asked.path)} {asked.headers['Range'] or ''}"
         with self._lock:
             self.requests += 1
@@ -100,16 +100,16 @@ def _copies(asked: Asked) -> bool:
     return "x-amz-copy-source" in asked.headers
 
 
-def _deeds(stall: float) -> dict[Mishap, Deed]:
+def _deeds(stall: float) -> dict[Mishap, Treatment]:
     failed, slow_down = (500, "InternalError"), (503, "SlowDown")
     return {
-        Mishap.ERROR_BEFORE: Deed(carried_out=False, instead=failed),
-        Mishap.ERROR_AFTER: Deed(instead=failed),
-        Mishap.SLOW_DOWN: Deed(carried_out=False, instead=slow_down),
-        Mishap.RESET_BEFORE: Deed(carried_out=False, reset=True),
-        Mishap.RESET_AFTER: Deed(reset=True),
-        Mishap.SHORT_BODY: Deed(cut=True),
-        Mishap.STALL: Deed(pause=stall),
-        Mishap.ERROR_IN_200: Deed(carried_out=False, instead=(200, "InternalError")),
-        Mishap.ERROR_IN_200_AFTER: Deed(instead=(200, "InternalError")),
+        Mishap.ERROR_BEFORE: Treatment(carried_out=False, instead=failed),
+        Mishap.ERROR_AFTER: Treatment(instead=failed),
+        Mishap.SLOW_DOWN: Treatment(carried_out=False, instead=slow_down),
+        Mishap.RESET_BEFORE: Treatment(carried_out=False, reset=True),
+        Mishap.RESET_AFTER: Treatment(reset=True),
+        Mishap.SHORT_BODY: Treatment(cut=True),
+        Mishap.STALL: Treatment(pause=stall),
+        Mishap.ERROR_IN_200: Treatment(carried_out=False, instead=(200, "InternalError")),
+        Mishap.ERROR_IN_200_AFTER: Treatment(instead=(200, "InternalError")),
     }

@@ -23,7 +23,7 @@ from unittest.mock import patch
 from big_savepoint import write_savepoint
 from support.s3 import S3Server, s3_server
 from support.snapshots import directory
-from support.wire import Asked, Deed, wire_to
+from support.wire import Asked, Treatment, wire_to
 from wires.mishaps import Mishap, Mishaps
 from wires.processes import Rescale
 
@@ -124,7 +124,7 @@ class Home:
         outside: list[str] = []
         ours = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
 
-        def decide(asked: Asked) -> Deed:
+        def decide(asked: Asked) -> Treatment:
             if asked.method not in ("GET", "HEAD") and not asked.path.startswith(ours):
                 outside.append(f"{asked.method} {asked.path}")
             return mishaps.decide(asked)

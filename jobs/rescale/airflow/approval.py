@@ -2,9 +2,9 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
-(`runstate.approval`): the first answer, whichever run it was given in. A rejection fails the task. Another task removes
-the staged files, so that a store that fails does not cause a second question. If a try of the task is lost, its answer
-is lost with it, and the next try asks again. The task is skipped if nobody has to approve the plan.
+(`runstate.approval`): the first answer in any run. A rejection fails the task. Another task removes the staged files,
+so that a store that fails does not cause a second question. If a try of the task is lost, its answer is lost with it,
+and the next try asks again. The task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
+            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
             **RETRIES,
             **arguments,
         )
@@ -105,7 +105,7 @@ class PlanApproval(ApprovalOperator):
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
         late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
         if event.get("timedout") and question["remind"] and not late:
-            log.warning("nobody has answered yet: the plan counts as rejected at %s", _utc(until))
+            log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
         approved = answer["chosen_options"] == [self.APPROVE] and not late
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
@@ -114,7 +114,7 @@ class PlanApproval(ApprovalOperator):
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
         elif late:
-            answer_given = f"{user['name']} answered after {_utc(until)}, so the plan is rejected"
+            answer_given = f"{user['name']} answered after {_format_utc(until)}, so the plan is rejected"
         else:
             answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
         decision = self._decide(context, question["plan"], answer_given, approved=approved)
@@ -172,7 +172,7 @@ class PlanApproval(ApprovalOperator):
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
-            self.body = _question(places_of(load_plan(planned["plan"])), report, until)
+            self.body = _question_text(places_of(load_plan(planned["plan"])), report, until)
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls these after it has asked
         context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
         super().execute(context)
@@ -183,7 +183,7 @@ class PlanApproval(ApprovalOperator):
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None, the value of a cleared field, means the default of the platform.
+        None is the value of a cleared field, and stands for the default of the platform.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES
@@ -194,7 +194,7 @@ class PlanApproval(ApprovalOperator):
 
 
 class SafeNotifier(BaseNotifier):
-    """Notifier that logs an error of another notifier as a warning: the question stays even if nobody was notified."""
+    """Notifier that logs an error of another notifier as a warning, so that the question is asked in any case."""
 
     def __init__(self, notifier: BaseNotifier) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ def allowed_users(by: str | None) -> list[HITLUser] | None:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
             found=by,
-            advice="let somebody else trigger it, or name more users in the settings of the platform (approval.users)",
+            advice="let another user trigger it, or name more users in the settings of the platform (approval.users)",
         )
     return [{"id": name, "name": name} for name in allowed] or None
 
@@ -235,11 +235,11 @@ def _reminder_lead() -> timedelta:
     return timedelta(minutes=settings().approval.remind_minutes)
 
 
-def _utc(instant: datetime) -> str:
+def _format_utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} UTC"
 
 
-def _question(places: Places, report: str, until: datetime) -> str:
+def _question_text(places: Places, report: str, until: datetime) -> str:
     from rescale.airflow.question import END_OF_QUESTION
     from rescale.runstate.documents import read_document
 
@@ -247,5 +247,5 @@ def _question(places: Places, report: str, until: datetime) -> str:
     return (
         f"{question}\n\n[The report]({report}) has charts of what moves where. "
         f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
-        f"Without an answer by {_utc(until)} the plan counts as rejected."
+        f"Without an answer by {_format_utc(until)} the plan counts as rejected."
     )

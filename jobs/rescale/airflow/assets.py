@@ -8,7 +8,7 @@ RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published
 """Asset with one event per published result; the event's extra names result, certificate and shape.
 
 A DAG that is scheduled on it must give both name and URI: `Asset("rescaled_savepoint")` is another asset, with its name
-as the URI. The scheme starts with `x-` because Airflow imports every provider with schemes of its own for any other.
+as the URI. The scheme starts with `x-`: for any other, Airflow would import all providers that define schemes.
 """
 
 

@@ -23,11 +23,11 @@ from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
+    FOLLOWED,
     HAND_OVER,
     INSPECT,
     PLAN,
     PUBLISH,
-    ROUNDS,
     VERIFY,
     WITH_PODS,
     Summary,
@@ -37,6 +37,7 @@ from rescale.airflow.steps.earlier_tasks import (
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
 from rescale.text.errors import RequestError, RescaleError
+from rescale.text.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def end_task(
                 error.what += f"; {remark(ti)}"
             raise
         log.info(
-            "%s", "; ".join([f"the result is published: {published['target']}", *([remark(ti)] if remark else [])])
+            "%s", "; ".join([f"the result was published: {published['target']}", *([remark(ti)] if remark else [])])
         )
         return published
 
@@ -140,14 +141,11 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
 
     planned, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
     if planned is None:
-        rounds = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=ROUNDS)
-        if rounds is not None:
-            advice = f'{_ADVICE}; or remove the files of the rounds: run "{DISCARD}" for this target'
-            what = "nothing was published: the run ended before the job was cut over"
-            raise RescaleError(what, path=rounds["target"], found=_failed(ti), advice=advice)
-        raise RescaleError(
-            "nothing was published: the run ended before there was a plan", found=_failed(ti), advice=_ADVICE
-        )
+        target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED)
+        if target is None:
+            raise RescaleError("the run ended before there was a plan", found=_failed(ti), advice=_ADVICE)
+        with form_access(params):
+            raise _not_followed_to_the_end(ti, target)
     with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
             refuse_published(planned["target"], planned["digest"], rejection)
@@ -157,7 +155,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
         _refuse_unpublished(ti, planned, has_summary=summary is not None)
     if summary is None:
         raise RescaleError(
-            f"the result is published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
+            f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
             path=planned["target"],
             found=_failed(ti),
             advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
@@ -165,11 +163,41 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     return dict(summary)
 
 
+def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
+    """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
+    from rescale.airflow.rejection import PUBLISHED
+    from rescale.runstate.places import beside, cut_over_place, follower_place
+    from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
+    from rescale.storage.store import open_store
+
+    claim = claim_on(target)
+    if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
+        what = f"the run ended before the job was cut over, and another one has claimed the target ({claim})"
+        return RescaleError(what, path=target, found=_failed(ti), advice=_ADVICE)
+    state = state_of(target, None if claim is None else claim.plan)
+    if (published := PUBLISHED.get(state)) is not None:
+        return RescaleError(
+            f"the task {FOLLOW!r} did not finish, but {published}",
+            path=target,
+            found=_failed(ti),
+            advice="trigger another run with another target; start no second job from this result, and delete it "
+            "yourself when no job uses it",
+        )
+    store, advice = open_store(target), _ADVICE
+    if Transition.DISCARD in TRANSITIONS[state]:
+        files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
+        if left := files - {follower_place(target), cut_over_place(target)}:
+            advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
+    what = "nothing was published: the run ended before the job was cut over"
+    return RescaleError(what, path=target, found=_failed(ti), advice=advice)
+
+
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
     """Raise an error unless the result exists, or this run has started a job from the result: the job may delete it.
 
     `has_summary`: the task `publish` finished in this run, whatever is left of the result.
     """
+    from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
     from rescale.runstate.publication import is_published, was_published
     from rescale.storage.store import open_store
@@ -178,7 +206,12 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
     if plan is not None and is_published(plan):
         return
     if not has_summary and (plan is None or not was_published(plan)):
-        raise RescaleError("nothing was published", path=planned["target"], found=_failed(ti), advice=_ADVICE)
+        raise RescaleError(
+            unpublished_clause(planned["target"], planned["digest"]),
+            path=planned["target"],
+            found=_failed(ti),
+            advice=_ADVICE,
+        )
     if output_of_any(ti, HAND_OVER, FOLLOW) is None:
         raise RequestError(
             "the result was published, but no longer exists",
@@ -201,7 +234,7 @@ def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
     for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
-                f"the result is published, but the task {task_id!r} did not succeed",
+                f"the result was published, but the task {task_id!r} did not succeed",
                 path=target,
                 found=_failed(ti),
                 advice=f"read its log, then clear the tasks {task_id!r} and {ti.task_id!r}",

@@ -1,4 +1,4 @@
-"""Check of the environment of a run that nobody has started yet: its target, and the worker of its steps."""
+"""Check of the environment before a run: its target, and the worker that would run its steps."""
 
 from __future__ import annotations
 

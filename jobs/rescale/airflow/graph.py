@@ -33,7 +33,7 @@ _AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unc
 
 
 class RescaleTasks(NamedTuple):
-    """Tasks of a graph to which other tasks are chained: the first one, what publishes, and the last ones."""
+    """Tasks of a graph to which other tasks are chained: the first one, those that publish, and the last ones."""
 
     first: Any
     published: Any
@@ -45,8 +45,8 @@ def rescale_graph(
 ) -> RescaleTasks:
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
-    `known` are places that earlier tasks determine; `closes` is the time by which the plan must have been approved.
-    With `values`, the rescale has these values of the form, whatever form the DAG has.
+    `known` are places that earlier tasks determine; `closes` is the deadline for the approval of the plan. With
+    `values`, the rescale has these values of the form, whatever form the DAG has.
     """
     later = None if values is None else {name: values[name] for name in _AFTER_PLANNING}
     given = {} if values is None else {"params": later}

@@ -16,7 +16,7 @@ PATCHED = f"^({_SESSION_JOB})?[^/]+/[^/]+$"
 
 
 class Print(msgspec.Struct, frozen=True, tag="print", tag_field="kind"):
-    """Print the command, with which somebody starts the job by hand."""
+    """Print the command; a user starts the job by hand."""
 
 
 class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar", tag_field="kind"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.report.documents import PlanDocument
-from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
+from rescale.report.page import Block, Bullets, Page, Strong, list_section, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import duration_sentences
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row
@@ -24,9 +24,9 @@ def question_markdown(shown: PlanDocument) -> str:
     largest = sorted(operators, key=lambda operator: -state_bytes(operator))[:_LARGEST]
     verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
     costs = [f"{human_bytes(shown.bytes_moved)} to write", *duration_sentences(shown.insight)]
-    blocks: list[Block] = [paragraph((Strong(verdict),)), *([Listed("", tuple(warnings))] if warnings else [])]
-    blocks += listed(DECLARED, declared_lines(shown.surgery))
-    blocks += [*listed("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
+    blocks: list[Block] = [paragraph((Strong(verdict),)), *([Bullets("", tuple(warnings))] if warnings else [])]
+    blocks += list_section(DECLARED, declared_lines(shown.surgery))
+    blocks += [*list_section("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
     if len(operators) > _LARGEST:
         blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))
     return render_markdown(Page(tuple(blocks)))

@@ -1,4 +1,4 @@
-"""The end of a rejected plan: its staged files are removed, and the task fails with an error about the target's state.
+"""End of a rejected plan: removes its staged files, and fails the task with an error about the target's state.
 
 A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
 """
@@ -17,13 +17,19 @@ from rescale.runstate.states import State, claimed_by, state_of
 from rescale.text.errors import RequestError
 from rescale.text.units import counted
 
-_PUBLISHED = {
+PUBLISHED = {
     State.PUBLISHED: "its result is published",
     State.GONE: "its result was published, and some of its files still exist",
     State.EMPTIED: "its result was published, and deleted since",
     State.PUBLISHING: "its result may have been published",
 }
-"""States of a target that another run, or the command line, may have caused before the rejection."""
+"""Clauses on a target with a result that is published, or may have been."""
+
+
+def unpublished_clause(target: str, digest: str) -> str:
+    """Return a clause on the target of a plan whose published result is not there."""
+    state = state_of(target, digest)
+    return PUBLISHED[state] if state is State.PUBLISHING else "nothing was published"
 
 
 def rejection_of(ti: Any) -> str | None:
@@ -38,7 +44,7 @@ def rejection_of(ti: Any) -> str | None:
 def refuse_published(target: str, digest: str, rejection: str) -> None:
     """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
     state = state_of(target, digest)
-    if (published := _PUBLISHED.get(state)) is None:
+    if (published := PUBLISHED.get(state)) is None:
         return
     raise RequestError(
         f"the plan was rejected, but {published}: another run carried the plan out before the answer",

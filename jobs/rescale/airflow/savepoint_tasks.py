@@ -91,7 +91,7 @@ def _plan(known: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any =
     """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
     from rescale.airflow.savepoint_work import make_plan
 
-    # Nobody chose a source in the form if an earlier task did, so it is no mistake if there is nothing to do.
+    # A plan without work is a mistake of the user, unless an earlier task has chosen the source.
     return make_plan(params, pulled_places(known, ti), dag_run, ti, skip_without_work=known is not None)
 
 

@@ -1,6 +1,6 @@
 """The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
 
-This is a module of its own because it imports most of this package, which must not happen when a DAG is parsed.
+It is a separate module because it imports most of this package, which must not happen when a DAG is parsed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rescale.airflow.forms.filled_form import (
 )
 from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
+from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
 from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
@@ -38,7 +39,7 @@ from rescale.airflow.summaries import as_output, certificate_summary, plan_summa
 from rescale.airflow.task_log import log_text
 from rescale.insight.cluster import cluster_of_environment
 from rescale.plan.plan import Plan
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import prepare
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.report.documents import ReportDocument
@@ -64,7 +65,7 @@ from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes
 
 _MAX_EVENTS = 1000
-"""Number of events of an asset that are searched for the event of a result."""
+"""Number of an asset's newest events that are searched for the event of a result."""
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ def make_plan(
         skip_task(f"nothing to do: {_no_change(plan)}")
     _refuse_run(plan, params, ti)
     published = is_published(plan)
-    sentence = None if published else how_proven(plan, proof_of(params))
+    sentence = None if published else proof_sentence(plan, proof_of(params))
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
@@ -154,7 +155,7 @@ def make_plan(
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
-def _changes(plan: Plan) -> bool:
+def _does_more_than_copy(plan: Plan) -> bool:
     """Return whether the plan does more than copy."""
     return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
 
@@ -164,7 +165,7 @@ def _no_change(plan: Plan) -> str:
 
 
 def _has_work(plan: Plan, params: Mapping[str, Any]) -> bool:
-    return params["same_shape"] or _changes(plan)
+    return params["same_shape"] or _does_more_than_copy(plan)
 
 
 def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
@@ -221,12 +222,12 @@ def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: A
 def published_plan(planned: Summary | None) -> Plan:
     """Return the plan. Raises `RequestError` if its result is not published, although the task `publish` is green.
 
-    That happens if somebody marks the task as successful.
+    That happens if a user marks the task as successful.
     """
     plan = load_plan(required_output(PLAN, planned)["plan"])
     if not was_published(plan):
         raise RequestError(
-            f"nothing was published: the task {PUBLISH!r} did not finish",
+            f"{unpublished_clause(plan.target, plan.digest)}: the task {PUBLISH!r} did not finish",
             path=plan.target,
             advice=f"clear the task {PUBLISH!r} and those after it",
         )

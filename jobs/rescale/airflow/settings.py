@@ -21,7 +21,7 @@ from rescale.text.errors import RequestError
 
 VARIABLE = "RESCALE_SETTINGS"
 
-_BESIDE = "rescale_settings.yaml"
+_FILE_NAME = "rescale_settings.yaml"
 
 Minutes = Annotated[float, msgspec.Meta(gt=0, lt=366 * 24 * 60)]
 """A duration below a year; much longer ones exceed the range of Python's dates."""
@@ -126,7 +126,7 @@ def settings_path() -> Path | None:
         return Path(named)
     from airflow.providers.common.compat.sdk import conf
 
-    beside = Path(conf.get("core", "dags_folder")) / _BESIDE
+    beside = Path(conf.get("core", "dags_folder")) / _FILE_NAME
     return beside if beside.exists() else None
 
 

@@ -1,4 +1,4 @@
-"""State that tries of a task, or runs of a window, share: in Airflow's stores, or in variables before Airflow 3.3.
+"""State that all tries of a task or all runs of a window share, in Airflow's stores (variables before Airflow 3.3).
 
 Airflow removes the state of a task with its run. Variables stay until somebody deletes them.
 """
@@ -24,7 +24,7 @@ class StateStore(Protocol):
 
 
 class Variables(NamedTuple):
-    """A state store in variables; `owner` says whose state it is."""
+    """State store in Airflow variables; `owner` describes the task or window."""
 
     owner: str
 

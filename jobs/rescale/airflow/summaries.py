@@ -106,7 +106,7 @@ def as_output(summary: SnapshotSummary | PlanSummary | CertificateSummary) -> Su
 def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSummary:
     """Return the summary of a snapshot; `inspected` is the document of its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
-    return _fitted(
+    return _fit_limit(
         SnapshotSummary(
             kind=inspected.kind,
             written_by=inspected.written_by,
@@ -116,8 +116,8 @@ def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSumma
             bytes_in_source=inspected.bytes,
             operators=len(largest),
             largest_operators=[_operator_size(operator) for operator in largest[:_MAX_LINES]],
-            kafka=_shortened([kafka_line(source) for source in inspected.kafka]),
-            warnings=_shortened(inspected.warnings),
+            kafka=_shorten_list([kafka_line(source) for source in inspected.kafka]),
+            warnings=_shorten_list(inspected.warnings),
         )
     )
 
@@ -128,7 +128,7 @@ def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSum
     `shown` is the plan document of the log; the summary takes numbers and warnings from it, so that both are the same.
     """
     largest = sorted(shown.operators, key=lambda operator: -state_bytes(operator))
-    return _fitted(
+    return _fit_limit(
         PlanSummary(
             plan=places_of(plan).plan,
             digest=plan.digest,
@@ -139,7 +139,7 @@ def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSum
             operators_changed=sum(operator.is_changed for operator in plan.operators),
             largest_operators=[
                 OperatorChange(
-                    operator=_short(operator.label),
+                    operator=_shorten(operator.label),
                     parallelism=(operator.parallelism, operator.new_parallelism),
                     max_parallelism=(operator.max_parallelism, operator.new_max_parallelism),
                     keyed_bytes=operator.keyed_bytes,
@@ -148,15 +148,15 @@ def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSum
                 )
                 for operator in largest[:_MAX_LINES]
             ],
-            declared=_shortened(declared_lines(shown.surgery)),
-            warnings=_shortened(shown.warnings),
+            declared=_shorten_list(declared_lines(shown.surgery)),
+            warnings=_shorten_list(shown.warnings),
         )
     )
 
 
 def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummary:
     """Return the summary of a certificate at `uri`."""
-    return _fitted(
+    return _fit_limit(
         CertificateSummary(
             certificate=uri,
             verdict=certificate.verdict,
@@ -164,17 +164,17 @@ def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummar
             candidate_sha256=certificate.candidate_sha256,
             bytes_compared=certificate.bytes,
             operators=len(certificate.operators),
-            declared=_shortened(certified_lines(certificate)),
+            declared=_shorten_list(certified_lines(certificate)),
         )
     )
 
 
 def _operator_size(operator: Operator) -> OperatorSize:
-    return OperatorSize(_short(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
+    return OperatorSize(_shorten(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
 
 
-def _fitted(summary: S) -> S:
-    """Return the summary, with as few lines as possible removed from the ends of its lists to keep the size limit."""
+def _fit_limit(summary: S) -> S:
+    """Return the summary within the size limit: lines are removed from the ends of its longest lists."""
     while _size(summary) > LIMIT:
         lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
         if not lists:
@@ -187,10 +187,10 @@ def _size(part: object) -> int:
     return len(json.dumps(msgspec.to_builtins(part)))
 
 
-def _shortened(sentences: Sequence[str]) -> list[str]:
+def _shorten_list(sentences: Sequence[str]) -> list[str]:
     more = [f"and {len(sentences) - _MAX_LINES} more"] if len(sentences) > _MAX_LINES else []
-    return [*map(_short, sentences[:_MAX_LINES]), *more]
+    return [*map(_shorten, sentences[:_MAX_LINES]), *more]
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

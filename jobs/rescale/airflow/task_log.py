@@ -25,7 +25,7 @@ def log_text(text: str) -> None:
     """Log a text, line by line, each at the level of its prefix (`error:`, `warning:`)."""
     for line in map(printable, text.split("\n")):
         level = level_of(line)
-        for part in _wrapped(line):
+        for part in _wrap(line):
             log.log(level, "%s", part)
 
 
@@ -45,7 +45,7 @@ class StepLog:
         if self._in_traceback:
             level = logging.ERROR
             self._in_traceback = line.startswith(("Traceback", " "))
-        for part in _wrapped(line):
+        for part in _wrap(line):
             log.log(level, "%s", part)
 
 
@@ -59,7 +59,7 @@ def level_of(line: str) -> int:
     return _LEVELS.get(line.partition(":")[0].lower(), logging.INFO)
 
 
-def _wrapped(line: str) -> list[str]:
+def _wrap(line: str) -> list[str]:
     """Wrap a long sentence into lines with its indentation; leave short lines and rows of tables unchanged."""
     if len(line) <= WIDTH or "  " in line.strip():  # two spaces separate columns
         return [line]

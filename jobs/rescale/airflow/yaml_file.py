@@ -1,4 +1,4 @@
-"""Reading of hand-written YAML files, with errors for everything that a parser would silently ignore."""
+"""Reader of hand-written YAML files, with errors for mistakes that a parser would silently ignore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: their definitions, and their values."""
+"""Arguments that several commands share, and the functions that read their values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _SHAPE = (
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the argument SOURCE."""
     parser.add_argument(
         "source",
         metavar="SOURCE",
@@ -39,7 +38,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def add_request_options(
     parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, shape: bool = False
 ) -> None:
-    """Add the request options of a command; `changed_job` is the description of the group for changed jobs."""
+    """Add a command's options of a request; `changed_job` is the description of the group for changed jobs."""
     groups = {Group.SHAPE: _SHAPE} if shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
     add_options(parser, command, groups, _complete)
@@ -62,7 +61,6 @@ def add_for_flink(parser: argparse.ArgumentParser) -> None:
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add `--target`."""
     parser.add_argument(
         "--target",
         metavar="URI",

@@ -14,7 +14,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
 
 _LARGEST_METADATA = 16 * 1024 * 1024
-"""Size of `_metadata`, in bytes, up to which a completion reads it."""
+"""Largest `_metadata` that a completion reads, in bytes."""
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def complete_operators(action: argparse.Action, end: str = "=") -> None:
 def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the uids of the snapshot, each followed by `end`.
 
-    A snapshot in S3 has no completions, because reading it takes too long. Names with control characters are left out.
+    A snapshot in S3 has none, because it takes too long to read. Names with control characters are left out.
     """
     try:
         source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)

@@ -1,4 +1,4 @@
-"""Confirmation of a run that loses or may break something: the user sees what, and has to agree."""
+"""Confirmation of runs that lose state, restart subtasks or mix max parallelisms: a user at a terminal has to agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.text.errors import RequestError
 
 
 def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
-    """Ask on a terminal whether state may be lost, unless `yes`. Raises `RequestError` without an agreement."""
+    """Ask on a terminal whether state may be lost, unless `yes`. Raises `RequestError` without consent."""
     if yes or not (surgery.dropped or surgery.dropped_states or surgery.old_rows):
         return
     losses = Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states, old_rows=surgery.old_rows)
@@ -59,7 +59,7 @@ def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) 
 
 
 def _agrees(lines: Sequence[str], question: str, output: Output) -> bool:
-    """Return whether somebody at a terminal agrees to what the lines say."""
+    """Print the lines and the question, and return whether a user at a terminal answers yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     output.say("\n".join([*lines, f"{question} Type yes to agree:"]))

@@ -27,7 +27,7 @@ class Drawing:
         self._tick: Tick | None = None
         self._spinner = Spinner("dots")
         self._live = Live(
-            get_renderable=self._drawn,
+            get_renderable=self._renderable,
             console=console(),
             transient=True,
             redirect_stdout=False,
@@ -52,7 +52,7 @@ class Drawing:
         self._tick = None if tick.over else tick
         self._live.refresh()
 
-    def _drawn(self) -> RenderableType:
+    def _renderable(self) -> RenderableType:
         tick = self._tick
         if tick is None:
             return self._spinner

@@ -57,7 +57,7 @@ For a source and a target in two stores, accounts or regions: --source-profile a
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
-    This imports all commands, which takes most of the start-up time; by now, Ctrl-C is handled.
+    This imports all commands, which takes most of the start-up time, so Ctrl-C must be handled before.
     """
     from rescale.cli.commands import (
         demo,
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Open standard streams that the parent has closed, or the next file that is opened would get our output."""
+    """Reopen standard streams that the parent has closed; otherwise the next file to be opened would get our output."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
@@ -153,9 +153,9 @@ def _open_closed_streams() -> None:
 def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
     try:
-        from rescale.options.profiles import use_profiles  # late: Python may refuse the clock (`unexpected`)
+        from rescale.options.profiles import use_profiles  # fails if the clock is far off, which `unexpected` explains
 
-        _refuse_other_bytes(arguments)
+        _refuse_non_utf8(arguments)
         parsed = parser().parse_args(arguments)
         resumes = parsed.resumes
         use_profiles(parsed)
@@ -166,12 +166,12 @@ def _execute(arguments: Sequence[str]) -> int:
         ours = unexpected(error)
         output.error(ours)
         return ours.exit_code
-    except KeyboardInterrupt as how:
-        return output.interrupted(how, resumes=resumes)
+    except KeyboardInterrupt as interruption:
+        return output.interrupted(interruption, resumes=resumes)
 
 
-def _refuse_other_bytes(arguments: Sequence[str]) -> None:
-    """Raise `RequestError` for an argument that is not UTF-8; Python has surrogates for its bytes."""
+def _refuse_non_utf8(arguments: Sequence[str]) -> None:
+    """Raise `RequestError` for an argument that is not UTF-8: Python turns its bytes into surrogates."""
     for argument in arguments:
         if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
             raise RequestError(
@@ -182,7 +182,7 @@ def _refuse_other_bytes(arguments: Sequence[str]) -> None:
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Return whether errors are to be JSON, before the arguments are parsed, because they may be wrong."""
+    """Return whether the output is JSON. This does not parse the arguments, which may be wrong."""
     return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
 
 

@@ -27,8 +27,8 @@ class Output:
         self.json = form == "json"
         self._indent: int | None = 2
 
-    def begin_lines(self) -> None:
-        """Answer with one JSON document a line from now on, errors too."""
+    def use_json_lines(self) -> None:
+        """Print every document, errors too, as JSON on one line from now on."""
         self._indent = None
 
     def answer(self, document: object, text: Callable[[], str]) -> None:
@@ -60,11 +60,11 @@ class Output:
             print(f"error: {error}", file=sys.stderr, flush=True)
         except BrokenPipeError:
             raise
-        except OSError:  # the disk is full, for instance: the exit code still tells the class of the error
+        except OSError:  # for example a full disk; the exit code still shows the class of the error
             redirect_to_devnull(sys.stderr)
 
     def interrupted(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
-        """Report Ctrl-C or SIGTERM, and return the exit code; `resumes`: the same command resumes the work."""
+        """Report Ctrl-C or SIGTERM, and return the exit code. `resumes` says that the same command resumes the work."""
         code = exit_code_of(interruption)
         what = "interrupted; the same command resumes" if resumes else "interrupted"
         if self.json:
@@ -98,5 +98,5 @@ def _as_json(document: object, indent: int | None) -> str:
 
 
 def _escaped(line: str) -> str:
-    """Return equivalent JSON without control characters, which occur only in strings."""
+    """Return the same JSON with control characters escaped; they occur only in strings."""
     return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in line)

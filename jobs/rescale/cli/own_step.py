@@ -1,4 +1,4 @@
-"""Steps that a command runs in processes of their own, with temporary result documents."""
+"""Steps that a command runs in separate processes, with temporary result documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
 
 
 class CarryOut(Protocol):
-    """Moves and validates a claimed plan; calls `meanwhile` when that has begun, and prints what it returns."""
+    """Moves and validates a claimed plan; calls `meanwhile` after the start, and prints the line that it returns."""
 
     def __call__(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None: ...
 

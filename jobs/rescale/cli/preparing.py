@@ -20,11 +20,11 @@ from rescale.runstate.step import Step
 from rescale.text.errors import RequestError, SnapshotError
 
 _ATTEMPTS = 5
-"""Attempts to copy files of the newest checkpoint, which Flink deletes after the next one."""
+"""Number of attempts to copy files of the newest checkpoint before Flink deletes it."""
 
 
 def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
-    """Copy files ahead, and answer with what is copied."""
+    """Copy files ahead, and print the result."""
     if arguments.base is not None:
         raise RequestError(
             "a result that continues a base takes the base's files, so none are copied ahead",
@@ -36,7 +36,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _prepare(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead; if Flink deletes this checkpoint meanwhile, copy those of the newest one."""
+    """Copy files of the source ahead. If Flink deletes this checkpoint meanwhile, continue with the newest one."""
     plan = _plan(request)
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)

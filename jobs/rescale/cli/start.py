@@ -15,14 +15,14 @@ def main() -> int:
     """Run the command line; return the exit code."""
     raise_on_sigterm()
     try:
-        gc.set_threshold(10_000)  # imports leave no garbage, and looking for it takes a tenth of the start
-        atexit.register(gc.freeze)  # what is left at the end needs no look either
+        gc.set_threshold(10_000)  # imports leave no garbage, and collecting it takes a tenth of the start-up time
+        atexit.register(gc.freeze)  # no collection at exit either
         from rescale.cli.main import main as answer
 
         return answer()
-    except KeyboardInterrupt as how:  # outside of the lifetime of an `Output`
+    except KeyboardInterrupt as interruption:  # before there is an `Output`
         print("interrupted", file=sys.stderr)
-        return exit_code_of(how)
+        return exit_code_of(interruption)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Standard error as a terminal. Only this needs `rich`, which is slow to import."""
+"""Output on a terminal: spinners and colours. Only this module needs `rich`, which is slow to import."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def console() -> Console:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show a spinner with a text on a terminal if the block takes more than a second, until the block ends."""
+    """Show a spinner with the text `what` on a terminal if the block takes more than a second."""
     if not can_draw():
         yield
         return

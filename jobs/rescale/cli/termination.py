@@ -1,4 +1,4 @@
-"""Handling of SIGTERM like Ctrl-C: the command ends what it has started, and says that it was interrupted."""
+"""Handling of SIGTERM like Ctrl-C: the command ends its child processes, and reports that it was interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class Terminated(KeyboardInterrupt):
 
 
 def exit_code_of(interruption: KeyboardInterrupt) -> int:
-    """Return the exit code of an interrupted process."""
     return TERMINATED if isinstance(interruption, Terminated) else INTERRUPTED
 
 

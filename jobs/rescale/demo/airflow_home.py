@@ -18,7 +18,7 @@ CONNECTION_ID = "rescale_demo"
 USER = "admin"
 
 _LOCKED_SECONDS = 60
-"""Seconds for which a component waits for a locked database; the default of five is too short on a busy machine."""
+"""Seconds to wait for a locked database; the default of five is too short on a busy machine."""
 
 PARSING = {
     "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
@@ -53,9 +53,9 @@ class AirflowHome:
     @property
     def environment(self) -> dict[str, str]:
         """Environment of every process of this Airflow; only the connection gives access to S3."""
-        theirs = ("AIRFLOW", "AWS_")
+        foreign = ("AIRFLOW", "AWS_")
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(theirs)},
+            **{name: value for name, value in os.environ.items() if not name.startswith(foreign)},
             "TMPDIR": str(self._scratch),
             "SPARK_LOCAL_DIRS": str(self._scratch),
             "AIRFLOW_HOME": str(self.folder),

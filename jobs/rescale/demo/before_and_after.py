@@ -1,4 +1,4 @@
-"""State by subtask, in the savepoint and in the result."""
+"""Table of the state of each subtask, in the savepoint and in the result."""
 
 from __future__ import annotations
 

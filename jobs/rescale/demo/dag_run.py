@@ -1,4 +1,4 @@
-"""A run of the DAG in this process, which prints what its tasks do; `rescale demo` starts it.
+"""Runs the DAG in this process, and prints what its tasks do; `rescale demo` starts it.
 
     python -m rescale.demo.dag_run LOG CONF
 

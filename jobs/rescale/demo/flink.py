@@ -1,7 +1,7 @@
 """`rescale demo --flink`: real Flink restores the savepoint and the result, and must find the same state in both.
 
-Flink's jars come from PyPI's `apache-flink-libraries` and are kept in the user's cache. `Restored.java` is compiled
-against them and run once for each of the two snapshots.
+Flink's jars come from the package `apache-flink-libraries` on PyPI, and stay in the user's cache. `Restored.java` is
+compiled against them and run once for each of the two snapshots.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rescale.text.units import counted
 
 VERSION = "2.3.0"
 
-_OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
+_OPENED_PACKAGES = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
 """Packages below `java` that Flink's start scripts open for Java 17."""
 
 _LARGEST_FILE = 1 << 20
@@ -50,25 +50,25 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
         _run(["javac", "-nowarn", "-d", str(classes), "-cp", _path(jars), str(program)], "the compiler")
-    before = _held(_fetched(source, folder / "before"), 4, [classes, *jars], folder)
-    after = _held(_fetched(target, folder / "after"), parallelism, [classes, *jars], folder)
+    before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
+    after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
     if _content(before) != _content(after):
         raise IntegrityError("Flink restores other state from the result", path=target, expected=before, found=after)
-    users = Counter(holding.subtask for holding in after)
+    users = Counter(state.subtask for state in after)
     shares = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
-    clicks = sum(holding.clicks for holding in after)
+    clicks = sum(state.clicks for state in after)
     say(f"  both hold the same state: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
     say(f"  users of each new subtask: {shares}\n")
 
 
-def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:
+def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:
     with as_file(files("rescale.demo") / "log4j2.properties") as logging:
         output = _run(
             [
                 "java",
                 *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={logging}"),
                 f"-Djava.io.tmpdir={scratch}",
-                *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENS),
+                *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
                 *("-cp", _path(class_path), "Restored", str(savepoint), str(parallelism)),
             ],
             "Flink",
@@ -78,11 +78,11 @@ def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch
 
 
 def _content(held: Sequence[UserState]) -> list[tuple[str, int, str]]:
-    return sorted((holding.user, holding.clicks, holding.pages) for holding in held)
+    return sorted((state.user, state.clicks, state.pages) for state in held)
 
 
-def _fetched(directory: str, folder: Path) -> Path:
-    """Return a local copy of a savepoint; it can be copied since its handles are relative."""
+def _downloaded(directory: str, folder: Path) -> Path:
+    """Return a local copy of a savepoint, whose handles are relative."""
     owned.make_folder(folder)
     store = open_store(directory)
     for entry in store.list(directory):
@@ -97,9 +97,9 @@ def _jars(say: Callable[[str], None]) -> list[Path]:
     if not home.is_dir():
         say("  fetching Flink's jars from PyPI (240 MB, once) …")
         with scratch_folder(cache, ScratchKind.DEMO) as scratch:
-            wanted = f"apache-flink-libraries=={VERSION}"
+            requirement = f"apache-flink-libraries=={VERSION}"
             downloads = str(scratch / "downloads")
-            _run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", downloads, wanted], "pip")
+            _run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", downloads, requirement], "pip")
             _unpack(next(Path(downloads).iterdir()), scratch / "lib")
             owned.replace(scratch / "lib", home)
     return sorted(home.glob("*.jar"))

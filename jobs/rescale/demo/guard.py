@@ -1,4 +1,4 @@
-"""Guard of a demo: it waits for the end of the demo, and cleans up after one that was killed.
+"""Guard process of a demo: waits for the end of the demo, and cleans up if the demo was killed.
 
     python -m rescale.demo.guard MARK FOLDER
 
@@ -19,7 +19,7 @@ def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
     end_demo(mark)
-    remove_if_abandoned(Path(folder))  # a demo that ends normally removes it itself
+    remove_if_abandoned(Path(folder))  # a demo that was not killed has removed it
 
 
 if __name__ == "__main__":

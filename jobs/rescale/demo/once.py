@@ -31,7 +31,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
     """Run the demo and print its progress with `say`; `with_flink` also restores source and result in Flink."""
     begun = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
-    with interrupted_once() as ending, demo_folder() as folder:
+    with interrupted_once() as ignore_interruptions, demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
             upload_savepoint()
@@ -41,10 +41,10 @@ def demo(say: Say, *, with_flink: bool) -> None:
             home.migrate()
             say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM} …")
             _run_dag(home, target)
-            _show(say, target)
+            _show_result(say, target)
             if with_flink:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
-            ending()
+            ignore_interruptions()
             say("Stopping everything that the demo started …")
     say(f"Done, in {time.monotonic() - begun:.0f} s. To fill in the form in a browser: rescale demo --ui")
 
@@ -63,7 +63,7 @@ def _run_dag(home: AirflowHome, target: str) -> None:
             raise failure("the run of the DAG failed", log)
 
 
-def _show(say: Say, target: str) -> None:
+def _show_result(say: Say, target: str) -> None:
     certificate = read_certificate(target)
     operators = counted(len(certificate.operators), "operator")
     say("")

@@ -28,13 +28,13 @@ from rescale.text.errors import RescaleError
 
 Process = subprocess.Popen[bytes]
 
-_MARK = "RESCALE_DEMO_PROCESS"
-_MARK_OF_ALL = "RESCALE_DEMO"
+_PROCESS_MARK = "RESCALE_DEMO_PROCESS"
+_DEMO_MARK = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
 """Variable that keeps `setproctitle`, with which Airflow names its processes, from overwriting their environment."""
 
 _PORTS = range(10_000, 30_000)
-"""Ports that systems do not use for outgoing connections, so a free port stays free until its server starts."""
+"""Ports that systems do not use for outgoing connections: a free one stays free until its server starts."""
 
 _GRACE_SECONDS = 20
 _LAST_LINES = 15
@@ -44,7 +44,7 @@ _LAST_LINES = 15
 def interrupted_once() -> Iterator[Callable[[], None]]:
     """Let the first Ctrl-C (or SIGTERM) interrupt the block, and ignore all others, so that cleaning up completes.
 
-    The block gets a function that ignores interruptions from then on, for the cleaning up at its normal end.
+    The block gets a function that makes the demo ignore interruptions from then on, for a normal end.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {int(number): signal.getsignal(number) for number in signals}
@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := before[number]):  # the handler of the command line, which knows the signal
+        if callable(answer := before[number]):  # the handler of the command line
             answer(number, frame)
         raise KeyboardInterrupt
 
@@ -78,11 +78,11 @@ def demo_folder() -> Iterator[Path]:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
         safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # do not import a `random.py` in the working directory
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
-        os.environ[_MARK_OF_ALL] = mark
+        os.environ[_DEMO_MARK] = mark
         try:
             yield folder
         finally:
-            del os.environ[_MARK_OF_ALL]
+            del os.environ[_DEMO_MARK]
             guard.communicate()  # closes the pipe and waits for the guard
 
 
@@ -110,7 +110,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
     Its output goes to `log`, or with None to the output of the demo.
     """
     mark = uuid.uuid4().hex
-    marked = {**environment, _MARK: mark, _KEEP_ENVIRONMENT: "1"}
+    marked = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
         with owned.append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
@@ -118,11 +118,11 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
             )
         yield process
     finally:
-        _end(_MARK, mark)
+        _end_processes(_PROCESS_MARK, mark)
 
 
 def ask_to_end(processes: Iterable[Process]) -> None:
-    """Ask all processes to end at once, which is faster than to end one after the other."""
+    """Send SIGTERM to all processes, so that they end at the same time."""
     for process in processes:
         process.terminate()
 
@@ -153,24 +153,24 @@ def failure(what: str, log: Path) -> RescaleError:
 
 def end_demo(mark: str) -> None:
     """End all processes that a demo has started."""
-    _end(_MARK_OF_ALL, mark)
+    _end_processes(_DEMO_MARK, mark)
 
 
-def _end(variable: str, mark: str) -> None:
+def _end_processes(variable: str, mark: str) -> None:
     """End all processes with the mark: first by SIGTERM, then by SIGKILL, until none is left."""
-    family = _family(variable, mark)
-    for member in family:
+    processes = _marked_processes(variable, mark)
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
-            member.terminate()
-    psutil.wait_procs(family, _GRACE_SECONDS)
-    while family := _family(variable, mark):
-        for member in family:
+            process.terminate()
+    psutil.wait_procs(processes, _GRACE_SECONDS)
+    while processes := _marked_processes(variable, mark):
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
-                member.kill()
-        psutil.wait_procs(family, _GRACE_SECONDS)
+                process.kill()
+        psutil.wait_procs(processes, _GRACE_SECONDS)
 
 
-def _family(variable: str, mark: str) -> list[psutil.Process]:
+def _marked_processes(variable: str, mark: str) -> list[psutil.Process]:
     return [process for process in psutil.process_iter() if _mark(process, variable) == mark]
 
 

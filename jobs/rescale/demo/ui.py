@@ -50,7 +50,6 @@ def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
 
 
 def component_commands(home: AirflowHome) -> dict[str, list[str]]:
-    """Return the command of each component by its name."""
     return {
         "api-server": airflow("api-server", "--host", "127.0.0.1", "--port", str(home.port), "--workers", "1"),
         "scheduler": airflow("scheduler", "--skip-serve-logs"),
@@ -122,5 +121,4 @@ def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[s
 
 
 def component_log(home: AirflowHome, component: str) -> Path:
-    """Return the path of a component's log."""
     return home.folder / f"{component}.log"

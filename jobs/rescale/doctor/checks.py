@@ -19,7 +19,7 @@ class CheckOutcome(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """A run works, but worse, or not in all cases."""
+    """A run works, but with drawbacks, or not in all cases."""
 
     ERROR = "error"
     """A run would fail."""
@@ -47,7 +47,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 class CheckList:
-    """Collects checks; `wording` turns the options and commands in their advice into text (default: command line)."""
+    """Collects checks; `wording` words the options and commands in their advice (default: as for the command line)."""
 
     def __init__(self, wording: Callable[[Mention], str] | None = None) -> None:
         self._wording = wording
@@ -87,7 +87,7 @@ class CheckList:
     def _add(
         self, subject: str, tried: str, outcome: CheckOutcome, result: str, meaning: str, advice: str | None
     ) -> None:
-        """Add a check; `advice` may be an `Advice`, which no encoder knows."""
+        """Add a check; an `Advice` becomes text, since msgspec cannot encode it."""
         if isinstance(advice, Advice):
             advice = str(advice) if self._wording is None else advice.worded(self._wording)
         self.done.append(Check(subject, tried, outcome, result, meaning, advice))

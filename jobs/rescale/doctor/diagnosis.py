@@ -43,7 +43,7 @@ def diagnose_run(
 ) -> Diagnosis:
     """Check what a run with an inspected source still needs: its target and, with `machine`, this machine.
 
-    With `drivers` its steps run in pods, so the rights to start them are checked. `wording` words the advice.
+    With `drivers`, its steps run in pods, so the rights to start pods are checked. `wording` is that of `CheckList`.
     """
     checks = CheckList(wording)
     if machine:

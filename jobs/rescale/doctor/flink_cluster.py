@@ -50,7 +50,7 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
         with suppress(ValueError):
             line = ReleaseLine.parse(release)
         if line in RELEASE_LINES:
-            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots are read, and it restores results")
+            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots can be read, and it restores results")
         elif line is not None and line < RELEASE_LINES[0]:
             meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
             checks.warn(
@@ -74,7 +74,7 @@ def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str,
     with checks.failing(subject, tried, "it is unknown how the job makes checkpoints"):
         config = flink.checkpoint_config(job.job_id)
         if config is None or config.interval is None or not 0 < config.interval < (1 << 63) - 1:
-            meaning = "rescale takes a savepoint; rescale follow, and a look ahead at a running job, need checkpoints"
+            meaning = "savepoints can be rescaled; rescale follow, and checks before a job is stopped, need checkpoints"
             checks.warn(subject, tried, "no periodic checkpoints", meaning, "set execution.checkpointing.interval")
             return
         _check_retention(checks, subject, tried, config)

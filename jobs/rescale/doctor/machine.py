@@ -21,12 +21,12 @@ OLDEST_JAVA = 17
 SPARK_PACKAGES = ("cloudpickle", "numba", "pyspark")
 """Packages of the extra `spark`."""
 
-LITTLE_SCRATCH = 10_000_000_000
-"""Bytes of scratch space below which there is a warning if the size of the state is not known."""
+MIN_SCRATCH = 10_000_000_000
+"""Free bytes of scratch space below which a check warns if the size of the state is unknown."""
 
 _JAVA_SECONDS = 30
 _RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
-"""The release in the answer of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
+"""Release in the output of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
 
 _NO_JAVA = "a Spark cluster cannot be used from here; runs on this machine need no Java"
 _SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or set JAVA_HOME to one"
@@ -94,7 +94,7 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             finally:
                 for folder in absent:
                     owned.remove_folder(folder)
-            enough = LITTLE_SCRATCH if state_bytes is None else state_bytes
+            enough = MIN_SCRATCH if state_bytes is None else state_bytes
             needed = human_bytes(enough)
             if free < enough:
                 small = f"it may be too small: a change of the max parallelism writes up to {needed} here"

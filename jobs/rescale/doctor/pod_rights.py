@@ -1,6 +1,6 @@
 """Checks of what this pod may do in its namespace: start executors as a driver, or start drivers as Airflow does.
 
-The API server is asked for each right (`SelfSubjectAccessReview`), which every service account may do.
+Every service account may ask the API server whether it has a right (`SelfSubjectAccessReview`).
 """
 
 from __future__ import annotations

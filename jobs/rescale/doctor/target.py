@@ -1,4 +1,4 @@
-"""Checks of a target: try each operation of its store that a run uses on a probe, and remove the probe afterwards.
+"""Checks of a target: try all store operations of a run on probes, and remove the probes afterwards.
 
 The probes lie beside the documents of a run, in `<target>.rescale`; the target itself does not change.
 """
@@ -180,7 +180,7 @@ class _Probes:
                 self._checks.ok(_SUBJECT, tried, "a file of one part", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
-        """Remove what an upload left, as far as the store lets us."""
+        """Remove what an upload left; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts)
             if not is_s3(self._target):  # a token of a local store is the path of a file

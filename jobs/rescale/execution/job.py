@@ -1,8 +1,8 @@
 """Common code of the mains in `jobs/`: arguments, the result document, the exit code.
 
-A job is a process: `JOB --result URI`, most with `--plan URI`. Unless it is killed, it leaves a result document and
-exits with the error's code; an error with a traceback is a bug of ours. An error is printed once: by the process that
-started this one, which reads it from the document, or by this process if none is attached.
+A job is a process: `JOB --result URI`, in most cases with `--plan URI`. Unless it is killed, it leaves a result
+document and exits with the error's code; an error with a traceback is a bug in Rescale. An error is printed once: by
+the parent process, which reads it from the document, or by this process if it is not `--attached`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.documents import load_plan, refuse_other_result
+from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 from rescale.text.error_document import ErrorDocument
@@ -51,7 +51,7 @@ def job_parser(
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument(
-        "--attached", action="store_true", help="exit when standard input is closed, as when the parent process ends"
+        "--attached", action="store_true", help="exit when standard input is closed, which the parent's end does, too"
     )
     parser.add_argument(
         "--drawn", action="store_true", help="report progress as JSON, for a program that draws it, instead of as text"
@@ -73,7 +73,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 
 def load_plan_of_sides(uri: str, result: str) -> Plan:
-    """Return a plan, and declare its targets, so that this process knows which store each location is in (`sides`)."""
+    """Return a plan, and declare its targets, so that this process knows the store of each location (`sides`)."""
     places = [uri, normalise(result)]
     use_targets(places)
     plan = load_plan(uri)
@@ -104,7 +104,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
     try:
         use_profiles(arguments)
         result_uri = normalise(arguments.result)
-        refuse_other_result(result_uri)
+        refuse_unsafe_result(result_uri)
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
         _put(result_uri, document)
     except Exception as error:
@@ -118,7 +118,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 
 
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
-    """Run `body`, one of several steps of a job, and write the step's own result document. Raises `body`'s error."""
+    """Run `body`, one of several steps of a job, and write its result or error to `result_uri`. Raises its error."""
     store = open_store(result_uri)
     if store.stat(result_uri) is not None:
         store.delete([result_uri])
@@ -142,8 +142,8 @@ def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleE
         document = failure.document()
     seconds = round(time.monotonic() - begun, 3)
     fields = {} if document is None else msgspec.to_builtins(document)
-    counted = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
-    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **counted}), failure
+    measured = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
+    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measured}), failure
 
 
 def _put(result_uri: str, document: bytes) -> None:
@@ -157,14 +157,14 @@ def _print_error(failure: RescaleError | None) -> None:
 
 def end_with_standard_input() -> None:
     """End this process, and the JVM that it has started, when standard input ends."""
-    threading.Thread(target=_await_its_end, daemon=True).start()
+    threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
 
 
-def _await_its_end() -> None:
-    """End the process group at the end of standard input: no process writes to this pipe, so a read returns only then.
+def _wait_for_end_of_input() -> None:
+    """End the process group when standard input ends; no process writes to it, so a read returns only then.
 
-    A JVM ends by itself when this process ends, but not while it starts: if its scratch directory is removed then, it
-    fails to write its port there and runs on.
+    A JVM ends when this process ends, except while it starts: then it may fail to write its port into the removed
+    scratch directory, and run on.
     """
     os.read(0, 1)
     leads_a_group = os.getpgrp() == os.getpid()

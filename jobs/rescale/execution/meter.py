@@ -23,10 +23,10 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 @dataclass(frozen=True)
 class StepCounters:
-    """Records that were read one by one, requests to S3 by kind, and repeated requests (`tried_again`).
+    """Numbers of records that were read one by one, of requests to S3 by kind, and of repeated ones (`tried_again`).
 
-    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks.
-    `worst_memory` is the peak memory of the largest process, in bytes.
+    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks. `worst_memory`
+    is the peak memory of the largest process, in bytes.
     """
 
     records: int = 0
@@ -81,9 +81,9 @@ class Meter:
         with self._lock:
             self._records += records
 
-    def add(self, of_workers: StepCounters) -> None:
+    def add(self, counters: StepCounters) -> None:
         with self._lock:
-            self._workers.append(of_workers)
+            self._workers.append(counters)
 
     def add_stage(self, stage: str, done: int, seconds: float) -> None:
         """Record that a stage that processed `done` bytes has just ended."""
@@ -99,7 +99,7 @@ class Meter:
         """Return the current state, and restart the measurement of peak memory; earlier readings stay valid."""
         with self._lock:
             self._peaks.append(_peak_of_memory())
-            _forget_peak()
+            _reset_peak()
             own = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
             return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
 
@@ -141,7 +141,6 @@ class Meter:
 
 
 METER = Meter()
-"""Meter of this process."""
 
 
 def _peak_of_memory() -> int:
@@ -153,8 +152,8 @@ def _peak_of_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _forget_peak() -> None:
-    """Reset the peak memory (proc(5), `CLEAR_REFS_MM_HIWATER_RSS`); if forbidden, peaks are of the process's life."""
+def _reset_peak() -> None:
+    """Reset the peak memory (proc(5), `CLEAR_REFS_MM_HIWATER_RSS`); without permission, peaks are of its whole life."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -1,4 +1,4 @@
-"""The step that copies files of a running job's checkpoint ahead (`runstate.preparation`)."""
+"""The step that copies files of a checkpoint while the job still runs (`runstate.preparation`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rescale.storage.store import open_store
 def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
     """Copy the SST files of the plan that are not in its target yet, and remove those of older checkpoints.
 
-    Raises `RequestError` if meanwhile a run claims the target or someone discards it; the new copies are then removed.
+    Raises `RequestError` if the target is claimed or discarded meanwhile; the new copies are then removed.
     """
     existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     sizes = prepared_sizes(plan)

@@ -15,11 +15,11 @@ _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
 """Time before the first estimate, while less than a tenth is done."""
-_PARTS_OF_WHICH_ONE_IS_DONE = 100
+_NO_ESTIMATE_BELOW_ONE_IN = 100
 
 
 def say_compiling(kept: bool) -> None:
-    """Say that loops are compiled; `kept` says whether the machine code is cached for later runs."""
+    """Print that loops are compiled; `kept` says whether the machine code is cached for later runs."""
     which = (
         "which later runs on this machine reuse"
         if kept
@@ -43,9 +43,9 @@ class ByteAction(Enum):
 
 
 class Progress:
-    """Progress of a step through `total` bytes, which are `counted` as read, written or copied.
+    """Progress of a step through `total` bytes; `counted` says what the step does with them.
 
-    Progress is `drawn` if the parent process draws it: then ticks are printed instead of lines.
+    If the parent process draws the progress (`drawn`), ticks are printed instead of lines.
     """
 
     drawn: ClassVar[bool] = False
@@ -54,19 +54,19 @@ class Progress:
         self.step = step
         self.total = total
         self.counted = counted
-        self._started = self._said = time.monotonic()
+        self._started = self._reported_at = time.monotonic()
         self._done = -1
-        self._first: tuple[float, int] | None = None
+        self._first_update: tuple[float, int] | None = None
 
     def update(self, done: int) -> None:
         """Report the bytes done, unless the last report was moments ago or nothing has changed."""
         now = time.monotonic()
-        if done and self._first is None:
-            self._first = now, done
+        if done and self._first_update is None:
+            self._first_update = now, done
         if self.drawn:
             self._tick(now, done)
-        elif now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
-            self._said, self._done = now, done
+        elif now - self._reported_at >= _SECONDS_BETWEEN_LINES and done > self._done:
+            self._reported_at, self._done = now, done
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} {self.counted.to_do}")
                 return
@@ -76,8 +76,8 @@ class Progress:
 
     def _tick(self, now: float, done: int) -> None:
         """Print a tick, but none for a step that ends at once."""
-        if now - self._said >= _SECONDS_BETWEEN_TICKS:
-            self._said, self._done = now, done
+        if now - self._reported_at >= _SECONDS_BETWEEN_TICKS:
+            self._reported_at, self._done = now, done
             rate = self._rate(now, done)
             self._print(line_of(Tick(self.step, done, self.total, rate, self._left(done, rate))))
 
@@ -88,11 +88,11 @@ class Progress:
     def _rate(self, now: float, done: int) -> float | None:
         """Return bytes per second since the first bytes, before which tasks start and loops compile; None if unknown.
 
-        Loops may also be compiled later, so an estimate needs a tenth of the bytes, or some time; and none is made
-        before a hundredth of the bytes is done.
+        Loops may also be compiled later, so the rate is unknown until a hundredth of the bytes is done, and either a
+        tenth is done or some time has passed.
         """
-        first, before = self._first or (now, done)
-        if done < self.total / _PARTS_OF_WHICH_ONE_IS_DONE:
+        first, before = self._first_update or (now, done)
+        if done < self.total / _NO_ESTIMATE_BELOW_ONE_IN:
             return None
         enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
         if now - first < enough or done <= before:
@@ -100,7 +100,6 @@ class Progress:
         return (done - before) / (now - first)
 
     def finish(self, done: int) -> None:
-        """Report the end of the step."""
         seconds = time.monotonic() - self._started
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
@@ -108,7 +107,6 @@ class Progress:
         self.say(f"{human_bytes(done)} {self.counted.done} in {seconds:.1f} s")
 
     def say(self, message: str) -> None:
-        """Print a message about the step."""
         self._print(f"{self.step}: {message}")
 
     @staticmethod

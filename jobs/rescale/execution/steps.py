@@ -33,7 +33,7 @@ from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof, refuse_impossible_proof
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.request.key_hashes import choose_key_hashes
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import parse_key_hashes
@@ -72,7 +72,7 @@ def _nothing_published() -> Iterator[None]:
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     """Move managed and raw keyed state to the subtasks that own its key groups."""
     try:
-        return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+        return _move_state(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
     except (SnapshotError, IntegrityError) as error:
         if plan.serializers:
             rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
@@ -82,31 +82,31 @@ def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
 
 def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     """Deal managed and raw operator state to subtasks by distribution mode."""
-    return _moved(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
+    return _move_state(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
 @_nothing_published()
 def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
-    """Write the candidate, compare it with the source, write and return the certificate.
+    """Write the candidate, compare it with the source, then write and return the certificate.
 
-    Raises `RequestError` if a proof by files is requested and no state can be proven by files.
+    Raises `RequestError` if the requested `proof` is impossible for this plan.
     """
-    how_proven(plan, proof)
+    proof_sentence(plan, proof)
     remove_unused_files(plan)
 
-    def opened() -> SnapshotPair:
-        as_it_is = open_pinned(plan)
-        source = apply_surgery(as_it_is, plan.surgery)
+    def open_pair() -> SnapshotPair:
+        original = open_pinned(plan)
+        source = apply_surgery(original, plan.surgery)
         candidate = put_candidate(plan, source.metadata)
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
         check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
-        check_declared(as_it_is, result, plan.surgery)
-        check_offsets(as_it_is, result, plan.surgery)
+        check_declared(original, result, plan.surgery)
+        check_offsets(original, result, plan.surgery)
         return compare_snapshots(source, result, plan.key_hashes, proof, by_changes)
 
     by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
-    pair = read_again_on_failure(opened, EITHER)
+    pair = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
     if by_changes:
         proven = prove_changes(plan, pair.source, pair.result, by_changes, tasks)
@@ -133,10 +133,9 @@ def validate_published(
     """Compare a published result with its source, without a plan; return a certificate without writing it.
 
     A certificate beside the result must belong to the result, and files that the result refers to must be as certified.
-    If nothing is `declared`, the surgery is taken from that certificate. `RequestError` if a proof by files is
-    requested and no state can be proven by files.
+    If nothing is `declared`, the surgery is taken from that certificate. Raises `RequestError` if the requested `proof`
+    is impossible.
     """
-
     if proof is Proof.CHANGES:
         raise RequestError(
             "a published result cannot be proven by its changes",
@@ -145,48 +144,48 @@ def validate_published(
             advice=Advice("omit ", mention("proof"), ": then every record is compared"),
         )
 
-    def opened() -> tuple[SnapshotPair, Surgery, bool]:
+    def open_pair() -> tuple[SnapshotPair, Surgery, bool]:
         certified = certificate_beside(target)
         given_up = declared.drops or (certified.surgery.dropped_ids if certified is not None else ())
-        as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
-        result = open_result(join(target, "_metadata"), target, as_it_is)
-        surgery = resolve_surgery(as_it_is, declared)
+        original = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
+        result = open_result(join(target, "_metadata"), target, original)
+        surgery = resolve_surgery(original, declared)
         if not surgery and certified is not None:
             surgery = certified.surgery
-        if as_it_is.missing:
-            _refuse_incomplete(apply_surgery(as_it_is, surgery))
+        if original.missing:
+            _refuse_incomplete(apply_surgery(original, surgery))
         if certified is not None:
             check_certified(result, certified)
             check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
-        check_declared(as_it_is, result, surgery)
-        check_offsets(as_it_is, result, surgery)
-        after = apply_surgery(as_it_is, surgery)
-        hashes = values_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
+        check_declared(original, result, surgery)
+        check_offsets(original, result, surgery)
+        after = apply_surgery(original, surgery)
+        hashes = values_after(surgery, original.operators, parse_key_hashes(key_hash))
         if certified is not None:
             hashes = _certified_hashes(certified, after, hashes) | hashes
         try:
-            whole = _compared_without_plan(after, result, hashes, proof)
+            pair_of_snapshots = _compare_without_plan(after, result, hashes, proof)
         except UnsupportedError as error:
             if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
                 trusted = f"the run hashed these keys with {name}: if you trust this function, "
                 error.advice = Advice(trusted, mention("key-hash", name))
             raise
-        return whole, surgery, certified is not None
+        return pair_of_snapshots, surgery, certified is not None
 
-    pair, surgery, bound = read_again_on_failure(opened, EITHER)
+    pair, surgery, bound = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
     return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery)
 
 
-def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the certified hash formulas by operator id, except where the user `asked` for others.
+def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:
+    """Return the certified hash formulas by operator id, except where others were `requested`.
 
-    The records test a certified formula, since each key is hashed. A function is never taken from the certificate:
+    The comparison tests a certified formula, since it hashes every key. A function is never taken from the certificate:
     anyone who can write beside the result could choose the code that is imported and called here.
     """
-    if "" in asked:
+    if "" in requested:
         return {}
-    named = by_operator(source.operators, asked)
+    named = by_operator(source.operators, requested)
     operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
@@ -219,7 +218,7 @@ def _refuse_incomplete(source: Snapshot) -> None:
         )
 
 
-def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
+def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
     """Compare everything but state, with hash rules that are derived from the source."""
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
@@ -273,15 +272,15 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> MovedStreams:
+def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
     """Move the streams of `slots`, and write their handles under the name `step`; running it again resumes it.
 
-    `says` is the name of the step in its progress lines.
+    `progress_name` is the name of the step in its progress lines.
     """
     existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     written = begin_moving(plan, step, existing)
     if written is None:
-        handles = write_planned_streams(plan, slots, tasks, says, existing)
+        handles = write_planned_streams(plan, slots, tasks, progress_name, existing)
         if Slot.KEYED in slots:
             handles += compact_databases(plan, tasks)
             handles += convert_databases(plan, tasks, existing)

@@ -39,7 +39,7 @@ _exported = _Exported()
 
 @contextmanager
 def traced(step: str) -> Iterator[None]:
-    """Make a span of the block, and of every stage that ends in it; stages of an inner step belong to that step."""
+    """Make a span of the block and of each stage that ends in it, except stages of an inner step, which has its own."""
     provider = _provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
     if provider is None:
         yield
@@ -69,13 +69,13 @@ def traced(step: str) -> Iterator[None]:
             stages = METER.stages_after(max(before, _exported.stages))
             _exported.stages = METER.read().stages
             for stage in stages:
-                _tell(tracer, stage)
+                _export_stage(tracer, stage)
             span.end(_instant(time.monotonic()))
     if not inner:
         provider.force_flush(_FLUSH_MILLISECONDS)
 
 
-def _tell(tracer: Tracer, stage: Stage) -> None:
+def _export_stage(tracer: Tracer, stage: Stage) -> None:
     """Export a stage that has ended as a span."""
     began, ended = _instant(stage.began), _instant(stage.began + stage.seconds)
     tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)

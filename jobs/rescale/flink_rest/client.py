@@ -3,8 +3,8 @@
 Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: another try may
 succeed. A request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or
 savepoint that Flink does not know: it forgets finished savepoints after `rest.async.store-duration`, and jobs after
-`jobstore.expiration-time`. Only Flink's own 404 counts as not known, because a misconfigured proxy also answers with
-404, while the job may be running.
+`jobstore.expiration-time`. Only a 404 from Flink itself counts as unknown, because a misconfigured proxy also answers
+with 404, while the job may be running.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ADDRESS_WITHOUT_LOGIN = (
 
 
 class StopMode(StrEnum):
-    """Fate of the job when its savepoint is taken."""
+    """Fate of the job once its savepoint is taken."""
 
     RUN_ON = "run on"
     """The job continues; what it does afterwards is not in the savepoint."""
@@ -151,7 +151,7 @@ class Flink:
     def latest_checkpoints(self, job_id: str) -> LatestCheckpoints | None:
         """Return the latest checkpoint of each kind, or None if Flink does not know the job.
 
-        The answer may be `seconds_of_old_answers` old.
+        The answer may be `answer_cache_seconds` old.
         """
         statistics = self.checkpoints(job_id)
         return None if statistics is None else statistics.latest or LatestCheckpoints()
@@ -160,8 +160,8 @@ class Flink:
         """Return statistics of a job's checkpoints, or None if Flink does not know the job."""
         return self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
 
-    def seconds_of_old_answers(self) -> float:
-        """Return for how many seconds Flink repeats an answer about checkpoints (`web.refresh-interval`).
+    def answer_cache_seconds(self) -> float:
+        """Return how long Flink caches an answer about checkpoints, in seconds (`web.refresh-interval`).
 
         The option `rest.cache.checkpoint-statistics.timeout` takes precedence.
         """
@@ -264,15 +264,15 @@ class Flink:
 
     def latest_savepoint(self, job_id: str) -> str | None:
         """Return the place of the last completed savepoint of a job."""
-        return self._latest(job_id, "savepoint")
+        return self._latest_place(job_id, "savepoint")
 
     def latest_checkpoint(self, job_id: str) -> str | None:
         """Return the place of the last checkpoint that completed since the job started; savepoints do not count."""
-        return self._latest(job_id, "completed")
+        return self._latest_place(job_id, "completed")
 
     def restored_from(self, job_id: str) -> str | None:
         """Return the place of the snapshot that the job was last restored from."""
-        return self._latest(job_id, "restored")
+        return self._latest_place(job_id, "restored")
 
     def jars(self) -> dict[str, str]:
         """Return the names of the uploaded jars by id."""
@@ -326,7 +326,7 @@ class Flink:
         plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
         return {node.id: node.description for node in plan.nodes}
 
-    def _latest(self, job_id: str, kind: str) -> str | None:
+    def _latest_place(self, job_id: str, kind: str) -> str | None:
         """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None

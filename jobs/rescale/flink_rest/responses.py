@@ -1,6 +1,6 @@
-"""Response bodies of Flink's REST API: the fields that a rescale reads, and what texts in them mean.
+"""Response bodies of Flink's REST API: the fields that a rescale reads, and parsers of texts in them.
 
-A body of another shape means that the address is not Flink's.
+If a body does not have these fields, the address is not Flink's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600
 
 
 class Accepted(msgspec.Struct):
-    """Answer to a request of which only the acceptance matters: any JSON object."""
+    """Answer that only says that a request was accepted: any JSON object."""
 
 
 class Jobs(msgspec.Struct):
@@ -220,7 +220,7 @@ class JarPlan(msgspec.Struct):
 
 
 class ErrorResponse(msgspec.Struct):
-    """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
+    """`ErrorResponseBody`: the body of Flink's own errors, which a proxy's errors do not have."""
 
     errors: list[str]
 
@@ -249,7 +249,7 @@ def is_place(location: str | None) -> bool:
 def seconds_of(duration: str) -> float:
     """Return the seconds of a duration in Flink's options (`TimeUtils`), such as `3 s` or `500` (milliseconds).
 
-    An unknown form counts as a minute.
+    An unknown format counts as a minute.
     """
     match = _DURATION.fullmatch(duration.strip().lower())
     return int(match[1]) * _SECONDS[match[2]] if match else 60.0

@@ -17,7 +17,7 @@ _RESTORED = ("RUNNING", "FINISHED")
 
 
 class _JobState(msgspec.Struct, frozen=True):
-    """What an overview and details say of a job; `state` is a value of `JobStatus`."""
+    """Id, name and state of a job; `state` is a value of `JobStatus`."""
 
     job_id: str = msgspec.field(name="jid")
     name: str

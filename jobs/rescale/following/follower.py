@@ -1,11 +1,11 @@
 """The follower: checkpoint after checkpoint of a running job becomes a round beside a target.
 
-The first complete checkpoint becomes the base, by a full run; each newer one a round, which continues the one before.
-A round is a published result of its own, in a place that nobody restores from. Where rounds have used up the levels of
-the databases, the next one continues the base itself, with all changes since: it takes the place of all of them. What
-cannot be continued becomes a new base. The files beside the target say how far it is (`runstate.states`).
+A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
+round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
+the levels of the databases, the next round continues the base itself, with all changes since, and replaces all rounds.
+A checkpoint that continues no round becomes a new base. Files beside the target record progress (`runstate.states`).
 
-A round is proven by its changes, which does not show that the right keys were looked at. So, while the job runs, every
+A round is proven by its changes, which does not prove that the right keys were compared. So, while the job runs, every
 record of the first round after a base is compared, too. Later rounds continue it, so a wrong row would stay in them.
 """
 
@@ -67,8 +67,8 @@ Mover = Callable[[Plan, Proof], None]
 class Limits:
     """Limits of a follower, None for none.
 
-    It ends after `max_rounds` behind the base. Copies of every `publish_every`-th round are published. `pause_above` is
-    the most bytes a second, on average.
+    It ends after `max_rounds` rounds, not counting the base. A copy of every `publish_every`-th round is published.
+    `pause_above` is the largest average rate, in bytes per second.
     """
 
     max_rounds: int | None = None
@@ -135,7 +135,7 @@ class Follower:
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     complete = complete_checkpoints(self.job.checkpoints)[-1:]
-                    if complete > max(self._pins.numbers()[-1:], self._pins.between()[-1:]):
+                    if complete > max(self._pins.numbers()[-1:], self._pins.flushed_numbers()[-1:]):
                         self._pins.pin_flushed(complete[0])
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
@@ -162,7 +162,7 @@ class Follower:
             except UnsupportedError as error:
                 if before is None:
                     raise
-                self.say(f"checkpoint {pinned.checkpoint} is left out: {error.what}")
+                self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
             made = self._make(planned)
@@ -170,7 +170,7 @@ class Follower:
             return made
 
     def plan_last(self) -> RoundPlan:
-        """Plan the last round, from the newest checkpoint where it lies, with the target itself as its target."""
+        """Plan the last round: from the newest checkpoint in its own place, not from pins, into the target itself."""
         refuse_another_job(self.target, self.job)
         self._complete_newest()
         numbers = complete_checkpoints(self.job.checkpoints)
@@ -228,7 +228,7 @@ class Follower:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
     def _bases(self) -> list[str]:
-        """The rounds that a next one may continue, the newest first."""
+        """Return the places of the rounds that the next one may continue, the newest first."""
         newest = self.newest_round()
         if newest is None:
             return []
@@ -255,7 +255,7 @@ class Follower:
                 except SnapshotError as error:
                     if attempts == _ATTEMPTS:
                         raise
-                    self.say(f"checkpoint {tried} cannot be pinned: {error.what}; the newest one is tried again")
+                    self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
             elif tried == -1 and newest == -1:
                 tried = -2
                 self.say(f"waiting for the first complete checkpoint in {self.job.checkpoints}")
@@ -267,11 +267,11 @@ class Follower:
         return plan_round(request, self._bases(), self._between(pinned.checkpoint), reserve=1)
 
     def _between(self, checkpoint: int) -> list[Snapshot]:
-        """Open what is pinned of checkpoints after the newest round and before `checkpoint`."""
+        """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""
         newest = self.newest_round()
         if newest is None:
             return []
-        numbers = [number for number in self._pins.between() if newest.checkpoint < number < checkpoint]
+        numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
         return side_by_side(self._pins.open_flushed, numbers)
 
     def _make(self, planned: RoundPlan) -> Round:
@@ -317,7 +317,7 @@ class Follower:
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
-            newer = [number for number in self._pins.between() if number > newest.checkpoint]
+            newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
             self._pins.remove_all_but(kept, newer)
 
     def _publish_due(self, limits: Limits) -> None:
@@ -331,7 +331,7 @@ class Follower:
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)
             self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
-            self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
+            self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
         """Compare every record of the newest round with its checkpoint, unless one since the base already was.
@@ -341,7 +341,7 @@ class Follower:
         if newest.kind is RoundKind.BASE or newest.compared is not None:
             return newest
         target = round_target(self.target, newest.checkpoint)
-        self.say(f"every record of round {newest.number} is compared with checkpoint {newest.checkpoint}")
+        self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
         try:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
@@ -356,16 +356,16 @@ class Follower:
         return compared
 
     def _discard_older(self, plan: Plan) -> None:
-        """Discard an unpublished finish from an older checkpoint of the job, which has run on since."""
+        """Discard an unpublished last round that was made from an older checkpoint of the job."""
         if state_of(self.target, plan.digest) is not State.TAKEN:
             return
         holder = claimed_by(self.target)
         if self._may_be_discarded(holder):
-            self.say("an unpublished result of an older checkpoint is discarded")
+            self.say("discarding an unpublished result of an older checkpoint")
             discard(self.target, keeps_follower=True)
 
     def _may_be_discarded(self, digest: str | None) -> bool:
-        """Whether the plan that has claimed the target is one of the followed job's checkpoints, and not published."""
+        """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
         place = Places(self.target, digest or "").plan
         if digest is None or open_store(place).stat(place) is None:
             return False
@@ -388,7 +388,7 @@ def _values(options: Values) -> Values:
 
 
 def pause_after(made: Round, most: int | None) -> float:
-    """Seconds until the bytes of a round, read and written, are no more than `most` a second."""
+    """Return the seconds to wait until a round has read and written at most `most` bytes a second on average."""
     if most is None or made.seconds is None:
         return 0.0
     return max(0.0, (made.bytes_read + made.bytes_changed) / most - made.seconds)

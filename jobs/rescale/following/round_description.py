@@ -11,9 +11,9 @@ from rescale.storage.store import open_store
 
 
 def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -> Round:
-    """Describe a round by its plan and certificate, `before` the round that was there before it.
+    """Describe a round by its plan and certificate; `before` is the previous round.
 
-    Only the process that made the round knows the seconds that it took.
+    `seconds` is None: only the process that made the round knows it.
     """
     kind = _kind(plan, before)
     rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
@@ -52,7 +52,7 @@ def _kind(plan: Plan, before: Round | None) -> RoundKind:
 
 
 def _taken(plan: Plan) -> float | None:
-    """Time of the checkpoint's `_metadata`, in seconds since 1970."""
+    """Return the time of the checkpoint's `_metadata`, in seconds since 1970."""
     uri = join(plan.source, METADATA)
     modified = open_store(uri).modified(uri)
     return None if modified is None else modified.timestamp()

@@ -10,40 +10,50 @@ from rescale.text.units import counted, duration, human_bytes
 
 @dataclass(frozen=True)
 class RoundLine(Round):
-    """A finished round, and what the follower waits for: a line of the answer of `follow`."""
+    """A finished round, and what the follower waits for: a line of the output of `follow`."""
 
     waits_for: str = field(kw_only=True)
 
 
-def round_document(made: Round, waits_for: str) -> RoundLine:
+def round_document(finished: Round, waits_for: str) -> RoundLine:
     """Return a round as a document."""
-    return RoundLine(**vars(made), waits_for=waits_for)
+    return RoundLine(**vars(finished), waits_for=waits_for)
 
 
-def round_line(made: Round, waits_for: str) -> str:
-    """Return a sentence on a round: what it moved, how long it took, and how long the last round would take now."""
-    parts = [f"{_named(made)}: checkpoint {made.checkpoint}", *_because(made)]
-    if made.rows_came is not None and made.rows_left is not None:
-        parts.append(f"{counted(made.rows_came, 'row')} came and {made.rows_left:,} left")
-    parts.append(f"{human_bytes(made.bytes_changed)} written, {human_bytes(made.bytes_read)} of files read")
-    if made.change_rate is not None:
-        parts.append(f"{human_bytes(made.change_rate)}/s of change")
-    if made.seconds is not None:
-        parts.append(f"took {duration(made.seconds)}")
-    if made.compared is not None:
-        parts.append(f"every record was compared at checkpoint {made.compared}")
-    last = made.last_round_seconds
-    parts.append("a last round: not known yet" if last is None else f"a last round now: about {duration(last)}")
-    return f"{', '.join(parts)}; waits for {waits_for}"
+def round_line(finished: Round, waits_for: str | None) -> str:
+    """Return a sentence on a round: what it moved, how long it took, and how long a last round would take.
+
+    `waits_for` is what the next round, or the cut-over, waits for; None if that begins.
+    """
+    parts = [f"{_title(finished)}: checkpoint {finished.checkpoint}", *_reason(finished)]
+    if finished.rows_came is not None and finished.rows_left is not None:
+        parts.append(f"{counted(finished.rows_came, 'row')} added and {finished.rows_left:,} removed")
+    parts.append(f"{human_bytes(finished.bytes_changed)} written, {human_bytes(finished.bytes_read)} of files read")
+    if finished.change_rate is not None:
+        parts.append(f"the job changes {human_bytes(finished.change_rate)}/s")
+    if finished.seconds is not None:
+        parts.append(f"took {duration(finished.seconds)}")
+    if finished.compared is not None:
+        parts.append(f"every record was compared at checkpoint {finished.compared}")
+    parts.append(last_round_phrase(finished))
+    return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
 
 
-def _named(made: Round) -> str:
-    if made.kind is RoundKind.BASE:
-        return f"round {made.number}, a new base" if made.number else "base"
-    return f"round {made.number}"
+def last_round_phrase(finished: Round) -> str:
+    """Return how long a last round would take after this round, as a part of a sentence."""
+    seconds = finished.last_round_seconds
+    if seconds is None:
+        return "the time of a last round is not known yet"
+    return f"a last round would take about {duration(seconds)}"
 
 
-def _because(made: Round) -> list[str]:
-    if made.kind is RoundKind.JOINED:
-        return [f"joined with all rounds since the base {made.root} ({made.reason})"]
-    return [f"a full run, because {made.reason}"] if made.reason else []
+def _title(finished: Round) -> str:
+    if finished.kind is RoundKind.BASE:
+        return f"round {finished.number}, a new base" if finished.number else "base"
+    return f"round {finished.number}"
+
+
+def _reason(finished: Round) -> list[str]:
+    if finished.kind is RoundKind.JOINED:
+        return [f"all changes since the base, checkpoint {finished.root}, because {finished.reason}"]
+    return [f"a full run, because {finished.reason}"] if finished.reason else []

@@ -1,4 +1,4 @@
-"""The plan of a round: the changes since an earlier one where that can be continued, else a full run."""
+"""The plan of a round: the changes since an earlier round that it can continue, else a full run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 LIGHT_BYTES = 100_000_000
-"""Most bytes that are written in about a second."""
+"""Bytes that are written in about a second."""
 
-_NO_LEVEL = "no level of the databases is left above its files"
+_NO_LEVEL = "no level of the databases is left for another round"
 
 
 class RoundPlan(NamedTuple):

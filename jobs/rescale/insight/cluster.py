@@ -13,7 +13,7 @@ from rescale.text.errors import RequestError
 VARIABLE = "RESCALE_CLUSTER"
 """Environment variable that describes the cluster on which runs take place."""
 
-_WHERE_IT_STANDS = f"change the option of that name, or the variable {VARIABLE}, such as 'executors=40 cores=8'"
+_ADVICE = f"correct the option of that name, or the variable {VARIABLE} (for example 'executors=40 cores=8')"
 
 _UNITS = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
 _UNITS |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
@@ -22,9 +22,9 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 @dataclass(frozen=True)
 class Cluster:
-    """`executors` of `cores` each, with `bandwidth` bytes a second for each executor in either direction.
+    """`executors` of `cores` each, with `bandwidth` bytes per second for each executor in either direction.
 
-    `scratch` is the disk space of an executor and `driver_memory` the memory of the driver's pod, in bytes; None is
+    `scratch` is the disk space of an executor and `driver_memory` the memory of the driver's pod, in bytes; None if
     unknown.
     """
 
@@ -48,16 +48,16 @@ def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
     given = {name: value for name, value in values.items() if value is not None}
     if not given:
         return None
-    unknown = sorted(given.keys() - _READ.keys())
+    unknown = sorted(given.keys() - _PARSERS.keys())
     if unknown:
         raise RequestError(
-            "the description of the cluster has an unknown name",
-            expected=", ".join(_READ),
+            "the cluster's description has an unknown name",
+            expected=", ".join(_PARSERS),
             found=", ".join(unknown),
-            advice=_WHERE_IT_STANDS,
+            advice=_ADVICE,
         )
-    read: dict[str, Any] = {name.replace("-", "_"): _READ[name](name, value) for name, value in given.items()}
-    return Cluster(**read)
+    parsed: dict[str, Any] = {name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given.items()}
+    return Cluster(**parsed)
 
 
 def parse_description(text: str) -> dict[str, str]:
@@ -70,10 +70,10 @@ def parse_description(text: str) -> dict[str, str]:
                 "an entry of the cluster's description is not NAME=VALUE",
                 expected="NAME=VALUE",
                 found=entry,
-                advice=_WHERE_IT_STANDS,
+                advice=_ADVICE,
             )
         if name in values:
-            raise RequestError(f"{name} of the cluster is given twice", found=text, advice=_WHERE_IT_STANDS)
+            raise RequestError(f"{name} of the cluster is given twice", found=text, advice=_ADVICE)
         values[name] = value
     return values
 
@@ -87,19 +87,19 @@ def cluster_of_environment(
 
 
 _MOST_DIGITS = 20
-"""Digits of the largest number that is read: Python refuses to convert numbers with thousands of them."""
+"""Digits of the largest number that is read: Python refuses to convert numbers with thousands of digits."""
 
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or not int(text):
-        raise _misread(name, "a number, 1 or more", text)
+        raise _invalid(name, "a number, 1 or more", text)
     return int(text)
 
 
 def _size(name: str, text: str) -> int:
     size = bytes_of(text)
     if size is None:
-        raise _misread(name, "a size such as 1.2GB or 20Gi", text)
+        raise _invalid(name, "a size such as 1.2GB or 20Gi", text)
     return size
 
 
@@ -121,13 +121,13 @@ def rate_of(text: str, option: str) -> int:
     return rate
 
 
-def _misread(name: str, expected: str, text: str) -> RequestError:
+def _invalid(name: str, expected: str, text: str) -> RequestError:
     return RequestError(
-        f"the value of {name} of the cluster cannot be read", expected=expected, found=text, advice=_WHERE_IT_STANDS
+        f"the value of {name} of the cluster cannot be read", expected=expected, found=text, advice=_ADVICE
     )
 
 
-_READ: dict[str, Callable[[str, str], Any]] = {
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
     "executors": _number,
     "cores": _number,
     "bandwidth": _size,

@@ -22,7 +22,7 @@ START_SECONDS = 30.0
 """Seconds until the executors of a step have started, with their image already on the node."""
 
 STEPS = 3
-"""Steps of a run, each with executors of its own."""
+"""Number of steps of a run, each with its own executors."""
 
 STARTS_LIMIT = "the start of executors, once for each step"
 
@@ -69,7 +69,7 @@ class ClusterEstimate:
     """Estimate for a state of `bytes`.
 
     `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` pay for the requests
-    alone. `limit` names what limits the longest stage, or says that starting executors takes longer than all stages.
+    alone. `limit` is that of the longest stage, or `STARTS_LIMIT` if starting executors takes longer than all stages.
     """
 
     bytes: int

@@ -27,14 +27,14 @@ CORES = 2
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
 """Seconds until the process of a step starts its work, and until its workers start theirs. Workers start for more than
-a little work, unless it only copies local files. `rescale run` has one process for all steps, and plans and publishes
-in the time of the others."""
+a little work, unless it only copies local files. `rescale run` has one process for all steps; it plans and publishes in
+the time in which the processes of the other steps would start."""
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves per second, and that it compares with the result per second.
+    """Bytes of the source that a core moves per second (`move`), and compares with the result per second (`compare`).
 
-    Each record adds the time of `record_moved` and `record_compared` bytes.
+    Each record takes as long as another `record_moved` or `record_compared` bytes.
     """
 
     move: int
@@ -59,6 +59,13 @@ ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 *
 """Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`,
 `real_job.py`)."""
 
+_KEY_SECONDS = 8e-6
+"""CPU time of a key of the files that a round reads, beside that of its bytes: it is looked up in both checkpoints, and
+in base and result for the proof (`benchmarks/live.py`)."""
+
+DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
+"""CPU time in which the databases of a directory are opened: in both checkpoints, and in base and result."""
+
 S3_CONNECTION = 85 * MB
 """Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
 
@@ -69,8 +76,8 @@ LOCAL_DISK = 500 * MB
 """Bytes that a subtask reads in a second from a disk."""
 
 PUT_RECORDS = 85 * MB
-"""Bytes of records that a subtask puts into RocksDB in a second: restoring 1 GB at half the parallelism, and at one and
-a half times, with Flink 1.20."""
+"""Bytes of records that a subtask puts into RocksDB per second, measured with Flink 1.20 by restoring 1 GB at half and
+at 1.5 times the parallelism."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +121,8 @@ class Durations:
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
     """Return the estimates for a plan.
 
-    `own` is Flink's own restore of the source, None if Flink refuses it. `records` are numbers of records by operator
-    id, without those of unknown ones.
+    `own` is Flink's own restore of the source, None if Flink refuses it. `records` has the numbers of records by
+    operator id, where they are known.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
@@ -129,7 +136,7 @@ def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mappin
 
 def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSeconds]:
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
-    keyed = elements = compared = 0.0
+    keyed = elements = compared = changes = 0.0
     for operator in plan.operators:
         rekeyed = operator.rekeyed_bytes
         dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
@@ -137,6 +144,8 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed // USUAL_RECORD)
         keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed, number)
         elements += dealt / WHOLE_KEY_GROUPS.move
+        if operator.rekeying is not None and operator.is_continued:
+            changes += change_seconds(number, len(operator.rekeying.changes), len(operator.rekeying.bases))
         compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
@@ -144,9 +153,9 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     transfer = places / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
     has_workers = False
     for step, work, size, by_python in (
-        ("reshuffle", keyed, plan.bytes_moved - dealt, rekeyed),
+        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
         ("redistribute", elements, dealt, 0),
-        ("validate", compared, plan.bytes_moved, rekeyed + dealt),
+        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed + dealt),
     ):
         starts_workers = not has_workers and (size if places else by_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
@@ -154,9 +163,18 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         yield StepSeconds(step, start + (work + transfer * size) / CORES)
 
 
+def change_seconds(keys: int, directories: int, new_directories: int) -> float:
+    """Return the CPU time of a round beside that of its bytes.
+
+    `keys` are in the files that it reads, `directories` those of the source with such files, and `new_directories`
+    those of the base, which the result has, too.
+    """
+    return keys * _KEY_SECONDS + directories * DIRECTORY_SECONDS + new_directories * NEW_DIRECTORY_SECONDS
+
+
 def rates_of(operator: OperatorPlan) -> Rates:
     """Return the rates of an operator's state that is moved record by record."""
-    if operator.rekeying is None or not operator.rekeying.databases:
+    if operator.rekeying is None or not (operator.rekeying.databases or operator.rekeying.changes):
         return RECORDS
     return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
 
@@ -177,7 +195,7 @@ def _restore_result(plan: Plan) -> float:
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Yield the estimates for records, which Flink puts into RocksDB one by one, and for files, which it opens."""
+    """Yield the estimates for a result of records, which Flink puts into RocksDB one by one, and of RocksDB files."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return

@@ -13,7 +13,17 @@ from typing import Literal
 import msgspec
 
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.insight.durations import CORES, PROCESS_SECONDS, RECORDS, ROWS, S3_CONNECTION, WORKERS_SECONDS, Rates
+from rescale.insight.durations import (
+    CORES,
+    NEW_DIRECTORY_SECONDS,
+    PROCESS_SECONDS,
+    RECORDS,
+    ROWS,
+    S3_CONNECTION,
+    WORKERS_SECONDS,
+    Rates,
+    change_seconds,
+)
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import differing_tables, own_tables
@@ -24,20 +34,10 @@ from rescale.storage.locations import is_s3
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError
 
-_PAYS = 2
+_LEAST_SPEEDUP = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
-_KEY_SECONDS = 8e-6
-"""CPU time of a key of the files that a round reads, beside that of its bytes: it is looked up in both checkpoints, and
-in base and result for the proof (`benchmarks/live.py`). The estimate counts each entry as a key.
-"""
-
-_DIRECTORY_SECONDS = 0.08
-"""CPU time in which the databases of a directory are opened: half of it in both checkpoints, half of it in base and
-result, which are taken to have as many directories.
-"""
-
-Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
+SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
 
 
@@ -65,8 +65,8 @@ class FileChanges(msgspec.Struct, frozen=True):
     """The files of checkpoint `b` that differ from those of the earlier checkpoint `a` of the same job.
 
     `seconds` is the time between the checkpoints, None if the store does not know when they were written.
-    `round_seconds` and `run_seconds` estimate a round from `b`, and a full run of it. `pays` says whether a round is
-    much faster.
+    `round_seconds` and `run_seconds` estimate a round from `b`, and a full run of it, at the parallelism of the job.
+    `pays` says whether a round is much faster.
     """
 
     a: str
@@ -86,11 +86,14 @@ class FileChanges(msgspec.Struct, frozen=True):
         operators: tuple[OperatorChanges, ...],
         *,
         directories: int,
+        new_directories: int,
         places_in_s3: int,
     ) -> FileChanges:
-        """Return the changes with the estimates; of source and target, `places_in_s3` (0, 1 or 2) are in S3.
+        """Return the changes with the estimates.
 
-        `directories` is the number of RocksDB directories of which a round reads files.
+        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
+        directories of which a round reads files, and `new_directories` the number of those that the base has for the
+        rows in them. Every row counts as a changed key.
         """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
@@ -99,18 +102,23 @@ class FileChanges(msgspec.Struct, frozen=True):
             return PROCESS_SECONDS + (work + changes) / CORES
 
         full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
-        last = estimate(read, _total(operators, "entries") * _KEY_SECONDS + directories * _DIRECTORY_SECONDS)
-        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _PAYS <= full)
+        last = estimate(read, change_seconds(_total(operators, "entries"), directories, new_directories))
+        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
 
-    def total(self, field: Sum) -> int:
-        """Return the sum of a field over all operators."""
+    def total(self, field: SummedField) -> int:
         return _total(self.operators, field)
+
+    @property
+    def seconds_of_subtask(self) -> float:
+        """Estimate of what each subtask more, in all operators with changes, adds to a round in seconds."""
+        return sum(operator.read > 0 for operator in self.operators) * NEW_DIRECTORY_SECONDS / CORES
 
 
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     """Compare the files of `a` with those of `b`, a later checkpoint of the same job.
 
-    Raises `RequestError` if `b` is not later, or belongs to another job, and what `with_tables` raises.
+    Raises `RequestError` if `b` is not later, or belongs to another job; and `SnapshotError` or `UnsupportedError` if a
+    MANIFEST cannot be read (`with_tables`).
     """
     if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
         raise RequestError(
@@ -126,19 +134,28 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     before = {operator.operator_id: operator for operator in a.operators}
     compared = [_changes(a, before.get(operator.operator_id), b, operator) for operator in b.operators]
     operators, directories = tuple(changes for changes, _ in compared), sum(number for _, number in compared)
+    new = sum(
+        min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
+    )
     seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
     places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
     return FileChanges.estimated(
-        a.directory, b.directory, seconds, operators, directories=directories, places_in_s3=places
+        a.directory,
+        b.directory,
+        seconds,
+        operators,
+        directories=directories,
+        new_directories=new,
+        places_in_s3=places,
     )
 
 
-def _total(operators: Iterable[OperatorChanges], field: Sum) -> int:
+def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:
     return sum(getattr(operator, field) for operator in operators)
 
 
 def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
-    """Compare an operator in both checkpoints; return the number of directories of which a round reads files, too."""
+    """Return an operator's changes, and the number of its directories of which a round reads files."""
     reason = _obstacle(before, after)
     if before is None or reason is not None or not after.databases:
         return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason), 0

@@ -4,9 +4,9 @@
 the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is
 downloaded whole (`RocksDBIncrementalRestoreOperation`):
 
-* a single directory is opened as it is; a range deletion hides the rows outside the subtask's range;
-* of several directories, the best becomes the base: the one with most key groups of the subtask, then the one with the
-  largest share of such key groups, then the first
+* a single directory is opened unchanged; a range deletion hides the rows outside the subtask's range;
+* of several directories, one becomes the base: the one with most key groups of the subtask, if equal the one with the
+  largest share of such key groups, if equal the first
   (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
   `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of all others are copied into it one by one.
 
@@ -71,19 +71,19 @@ class OperatorRestore:
 
 def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """Return how Flink restores the operator's keyed state at `parallelism`; its max parallelism stays."""
-    below = [part for changelog in operator.changelogs for part in changelog.base]
-    all_databases = [*operator.databases, *(part for part in below if isinstance(part, Database))]
-    materialised = [part for part in below if isinstance(part, KeyedStream)]
+    materialised_parts = [part for changelog in operator.changelogs for part in changelog.base]
+    all_databases = [*operator.databases, *(part for part in materialised_parts if isinstance(part, Database))]
+    materialised = [part for part in materialised_parts if isinstance(part, KeyedStream)]
     databases = _by_subtask(all_databases, operator, parallelism)
     streams = _by_subtask((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
     logs = _by_subtask(operator.changelogs, operator, parallelism)
-    of_files = replace(operator, databases=tuple(all_databases), changelogs=())
-    ends = list(accumulate(key_group_sizes(of_files).sizes, initial=0)) if all_databases else []
+    without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
+    ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
     foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
         own = key_group_range(operator.max_parallelism, parallelism, subtask)
-        files = _of_streams(subtask, own, streams[subtask])
+        files = _from_streams(subtask, own, streams[subtask])
         if databases[subtask]:
             files = _with_databases(files, own, databases[subtask], ends, foreign)
         subtasks.append(_with_logs(files, own, logs[subtask]))
@@ -109,7 +109,7 @@ def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int)
     return given
 
 
-def _of_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
+def _from_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
     """Return the restore from key-group streams: the headers of all, and the subtask's own key groups."""
     groups = 0
     for stream in streams:
@@ -133,7 +133,7 @@ def _with_databases(
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Return the restore from databases in addition to that from key-group streams, which hold timers, for example.
+    """Return the restore from databases, in addition to `files`, the restore from key-group streams (such as timers).
 
     `ends` are the cumulative sizes of key groups. `foreign` are the old subtasks whose databases hold rows outside
     their key groups.
@@ -156,7 +156,7 @@ def _with_databases(
 def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
     """Return the restore from changelogs in addition to the restore of the materialised state.
 
-    The bytes of changes count as spread evenly over the key groups of their handle.
+    Changes are assumed to be spread evenly over the key groups of their handle.
     """
     shares = (log.log_size * len(log.key_groups.intersection(own)) // max(len(log.key_groups), 1) for log in logs)
     return replace(
@@ -193,5 +193,5 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 
 def _outside(handle: KeyGroupRange, own: KeyGroupRange) -> list[tuple[int, int]]:
     before = (handle.first, own.first - 1)
-    behind = (own.last + 1, handle.last)
-    return [cut for cut in (before, behind) if cut[0] <= cut[1]]
+    after = (own.last + 1, handle.last)
+    return [cut for cut in (before, after) if cut[0] <= cut[1]]

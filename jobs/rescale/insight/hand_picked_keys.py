@@ -1,8 +1,8 @@
 """Keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
 
-A job that wants to choose the subtask of a record keys it by a number found by trial: one that `keyBy` sends to
-subtask 0, another for subtask 1, and so on. These numbers depend on parallelism and max parallelism. In another shape
-several of them go to the same subtask and other subtasks idle, and Flink does not warn.
+A job that chooses the subtask of a record itself keys it by a number found by trial: one that `keyBy` sends to subtask
+0, another for subtask 1, and so on. These numbers depend on parallelism and max parallelism. In another shape several
+of them go to the same subtask and other subtasks idle, and Flink does not warn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAST_SUBTASKS = 0.75
 """Smallest share of the subtasks that must have exactly one key."""
 
 _MOST_CHANCE = 0.1
-"""Highest probability that random keys fall on different subtasks; above it, nothing suggests hand-picked keys."""
+"""Highest probability that random keys fall on different subtasks; if it is higher, keys count as not hand-picked."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class PickedKey:
 class HandPickedKeys:
     """The keys of an operator, each the only one of its subtask.
 
-    `chance` is the probability of that for random keys. `smallest` is true for exactly the keys of `virtual_keys`. In
-    the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that fit the new shape
-    and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to other subtasks
-    than the keys.
+    `chance` is the probability of that for random keys. `smallest` tells whether the keys are those of `virtual_keys`.
+    In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that fit the new
+    shape and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to subtasks
+    without regard to keys.
     """
 
     operator_id: str
@@ -89,8 +89,8 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         shape.parallelism,
         shape.max_parallelism,
         tuple(
-            PickedKey(text, single.key_group, single.subtask, goal)
-            for text, single, goal in zip(texts, picked, new, strict=True)
+            PickedKey(text, single.key_group, single.subtask, new_subtask)
+            for text, single, new_subtask in zip(texts, picked, new, strict=True)
         ),
         chance,
         smallest,

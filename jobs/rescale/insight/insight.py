@@ -96,9 +96,9 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
-    asked = _asked(plan, snapshot, parallelisms)
+    asked = _requested_restore(plan, snapshot, parallelisms)
     records = {
-        operator.operator_id: estimated_number_of_records(operator, snapshot.contents)
+        operator.operator_id: _records(operator, planned[operator.operator_id], snapshot)
         for operator in snapshot.operators
         if planned[operator.operator_id].rekeyed_bytes
     }
@@ -110,6 +110,15 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
         durations(plan, None if asked.refused else asked.operators, records),
     )
+
+
+def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
+    """Return an estimate of the records that a run moves: for a continued operator, those in files that differ."""
+    records = estimated_number_of_records(operator, snapshot.contents)
+    if planned.rekeying is None or not planned.is_continued:
+        return records
+    changed = sum(change.size for change in planned.rekeying.changes)
+    return records * changed // max(1, sum(database.size for database in operator.databases))
 
 
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
@@ -145,7 +154,7 @@ def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
 
 
 def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
-    """Return the bytes by key group; with a plan also the bytes in the result."""
+    """Return the bytes by key group, with a plan also those in the result."""
     old = key_group_sizes(operator)
     new = _new_sizes(planned) or old if planned else None
     after = (new.sizes, new.exact) if new else (None, None)
@@ -190,7 +199,7 @@ def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Itera
             yield _restored(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
-def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
+def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
     changed = [operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism]
     if changed:
         old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))

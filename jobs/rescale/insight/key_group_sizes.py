@@ -1,7 +1,8 @@
 """Bytes of keyed state in each key group.
 
 The streams of canonical and heap snapshots list where every key group begins. A RocksDB directory or a changelog has
-only a range of key groups: its bytes count as spread evenly, unless the directory was measured (`table_sizes`).
+only a range of key groups: its bytes are assumed to be spread evenly, unless the directory was measured
+(`table_sizes`).
 """
 
 from __future__ import annotations
@@ -59,6 +60,6 @@ def estimated_number_of_keys(operator: Operator) -> int | None:
 
 
 def evenness(sizes: Sequence[int]) -> float:
-    """Return worst ÷ mean: 1.0 is even, 2.0 means that a subtask has twice the mean; 1.0 if there are no bytes."""
+    """Return the largest size ÷ the mean: 1.0 is even, 2.0 means twice the mean; 1.0 if there are no bytes."""
     total = sum(sizes)
     return max(sizes) * len(sizes) / total if total else 1.0

@@ -1,7 +1,7 @@
-"""Estimate of how many records keyed state holds: the time of a run depends on records as much as on bytes.
+"""Estimated number of records of keyed state: the time of a run depends on records as much as on bytes.
 
 The properties of the largest SST files tell how many rows they hold, and the framing of a canonical key group tells how
-large its records are. Little is read, whatever the size of the state, and no loop is compiled for it.
+large its records are. The bytes that are read do not grow with the state, and no loop is compiled for them.
 """
 
 from __future__ import annotations
@@ -61,28 +61,28 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
 
     each = max(1, _MOST_TABLES // len(by_state))
     rows = 0
-    for of_state in by_state.values():
-        largest = sorted(of_state, key=lambda table: (-table.extent.length, table.extent))[:each]
+    for tables_of_state in by_state.values():
+        largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:each]
         entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
         read = sum(table.extent.length for table in largest)
-        rows += entries * sum(table.extent.length for table in of_state) // read
+        rows += entries * sum(table.extent.length for table in tables_of_state) // read
     return rows
 
 
 def _records(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
-    """Return about how many records canonical streams hold, from the beginning of a key group of the middle size."""
+    """Return an estimate of the records in canonical streams, from the beginning of a key group of median size."""
     groups = [(extent, stream) for stream in streams for _, extent in stream.filled_groups]
     if not groups:
         return 0
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
     stored = files.beginning(extent, _MOST_BYTES)
-    records, share = _walked(FramedDecompressor().feed(stored) if is_compressed(stream.header) else stored)
+    records, share = _count_records(FramedDecompressor().feed(stored) if is_compressed(stream.header) else stored)
     return round(records / max(share * len(stored), 1) * sum(extent.length for extent, _ in groups))
 
 
-def _walked(group: bytes | memoryview) -> tuple[int, float]:
-    """Return the number of records at the beginning of a key group, and which share of its bytes they take."""
+def _count_records(group: bytes | memoryview) -> tuple[int, float]:
+    """Return the number of records at the beginning of a key group, and the share of its bytes that they take."""
     at, records = ID_SIZE, 0
     while records < _MOST_RECORDS:
         key_at = at + LENGTH_SIZE

@@ -16,10 +16,10 @@ from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
 from rescale.planning.request.operator_shapes import good_max_parallelism
 
 _HOT_SHARE = 0.5
-"""Share of a subtask's mean bytes that a hot key group holds at least."""
+"""Smallest size of a hot key group, as a share of a subtask's mean bytes."""
 
 _HOT_FACTOR = 4
-"""Multiple of a key group's mean bytes that a hot key group also holds at least."""
+"""Smallest size of a hot key group, as a multiple of a key group's mean bytes."""
 
 _MOST_HOT = 10
 
@@ -38,7 +38,7 @@ class HotKeyGroup:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A parallelism, worst ÷ mean of its subtasks' bytes, and the least and most key groups that a subtask owns."""
+    """A parallelism, its `evenness`, and the least and most key groups that a subtask owns."""
 
     parallelism: int
     evenness: float
@@ -50,11 +50,11 @@ class Candidate:
 class ShapeAdvice:
     """Advice for an operator at a `parallelism` and `max_parallelism`.
 
-    `now` is worst ÷ mean of the snapshot. `idle` is the share of all subtasks' capacity that is unused while subtasks
+    `now` is the `evenness` of the snapshot. `idle` is the share of all subtasks' capacity that is unused while subtasks
     with more key groups work. `lower` and `upper` are the nearest parallelisms that divide the max parallelism (both
     are `parallelism` if it does), and `recommended` is the nearer of them. `recommended_max_parallelism` is None if no
     other is better. `exact` is false if bytes by key group are estimates. `hot` are the snapshot's hot key groups.
-    `few_keys` is about the number of keys if they are so few that evenness is chance, else None.
+    `few_keys` is the estimated number of keys if there are so few that evenness depends on chance, else None.
     """
 
     operator_id: str
@@ -90,7 +90,7 @@ def shape_advice(
 ) -> ShapeAdvice:
     """Return the advice for `parallelism` over these key groups, compared with the parallelisms `others`.
 
-    `keys` is about the number of keys, None if unknown.
+    `keys` is the estimated number of keys, None if unknown.
     """
     sizes = key_groups.sizes
     maximum, ends = len(sizes), list(accumulate(sizes, initial=0))
@@ -130,7 +130,7 @@ def _evenness(ends: Sequence[int], parallelism: int) -> float:
 
 
 def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
-    """Return worst ÷ mean of the subtasks' bytes for key groups of these sizes."""
+    """Return the `evenness` of the subtasks' bytes at a parallelism, for key groups of these sizes."""
     return _evenness(list(accumulate(sizes, initial=0)), parallelism)
 
 

@@ -1,4 +1,4 @@
-"""Keys of an operator whose subtasks have a single key each. For any other operator, this reads at most a few bytes.
+"""Keys of an operator whose subtasks have a single key each. For other operators, only few bytes are read.
 
 In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
 these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:
@@ -26,7 +26,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 MOST_SUBTASKS = 256
 """Largest number of subtasks of an operator that is read: at 64 KiB each, 16 MiB are read."""
 
-_OF_A_GROUP = 64 * 1024
+_BYTES_OF_GROUP = 64 * 1024
 
 
 class SingleKey(NamedTuple):
@@ -67,7 +67,7 @@ _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
-    """Yield each subtask with the keys of a part of its state, at most two."""
+    """Yield (subtask, keys) for each part of its state, with at most two keys."""
     for stream, groups in filled:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
@@ -84,7 +84,7 @@ def _keys_of_group(
     header = stream.parsed
     assert header is not None  # the caller has checked it
     if stream.framing is Framing.HEAP:
-        return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
+        return {(key_group, only_key(snapshot.contents.beginning(extent, _BYTES_OF_GROUP), header))}
     keys: set[_Key] = set()
     for composite in keys_of_group(operator.max_parallelism, stream, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))

@@ -2,7 +2,7 @@
 
 A stage takes as long as its scarcest resource needs: the cores, which read, compute and write in turn; the executors'
 network; their disks, which hold shuffled records; the single core that works on the largest task; the driver, which
-starts tasks one by one; or the requests that S3 answers for a prefix.
+starts tasks one by one; or S3, which answers a limited number of requests for each prefix.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 """Requests that S3 answers for a prefix (Best practices design patterns: optimizing Amazon S3 performance)."""
 
 LAST_TASKS = 2
-"""Time at the end of a stage for which cores wait for slow executors, in durations of a task."""
+"""Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
 _SORTING = 0.45
-"""Share of a record's time for reading, hashing, sorting and sending; the rest is fetching, framing and writing."""
+"""Share of a record's time in which it is read, hashed, sorted and sent; the rest is to fetch, frame and write it."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class EstimatedStage:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _UntimedStage:
     """A stage before it is timed.
 
     `cpu` is in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or from S3, the
@@ -90,11 +90,11 @@ class _Work:
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
     """Return the stages of a run that have bytes to move, in order."""
     used = used_part(cluster, work.bytes)
-    return tuple(_timed(stage, used) for stage in _works(work, used) if stage.bytes)
+    return tuple(_timed(stage, used) for stage in _untimed_stages(work, used) if stage.bytes)
 
 
 def used_part(cluster: Cluster, size: int) -> Cluster:
-    """Return the part of the cluster that a run of `size` bytes asks for (`executors_for`)."""
+    """Return the part of the cluster that a run of `size` bytes uses (`executors_for`)."""
     slots = min(cluster.slots, max(1, -(-size // SLICE_BYTES)))
     executors = -(-slots // cluster.cores)
     return replace(cluster, executors=executors, cores=-(-slots // executors))
@@ -122,13 +122,13 @@ def _slice(size: int, cluster: Cluster) -> int:
     return max(1, min(max(SLICE_BYTES, size // MOST_SLICES), size // cluster.slots))
 
 
-def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
+def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]:
     part = part_size(work)
     for name, size in (("copy key groups", work.copied), ("deal operator state", work.elements)):
         unit = max(min(part, size), _slice(size, cluster))
         requests = EstimatedRequests(_parts(size, part), _parts(size, part))
         cpu = 1 / WHOLE_KEY_GROUPS.move
-        yield _Work(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
+        yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     across = 1 - 1 / cluster.executors
     total = sum(records.bytes for records in work.rekeyed)
     if total:
@@ -138,7 +138,7 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         reading = EstimatedRequests(
             0, sum(_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
-        yield _Work("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
+        yield _UntimedStage("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
         written = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
@@ -146,7 +146,7 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         writing = EstimatedRequests(_parts(total, part), 0)
         shuffled = int(total * across)
         cpu *= 1 - _SORTING
-        yield _Work("write records", written, total, largest, cpu, 1, 1 + across, 1, writing, shuffled)
+        yield _UntimedStage("write records", written, total, largest, cpu, 1, 1 + across, 1, writing, shuffled)
     both = work.bytes - total
     compared = [(both, WHOLE_KEY_GROUPS.compare), *((records.bytes, records.rates.compare) for records in work.rekeyed)]
     size = work.bytes
@@ -158,12 +158,12 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         reads += sum(
             _reads(n.bytes, n.bytes // n.pieces) + _reads(n.bytes, n.bytes // n.new_pieces) for n in work.rekeyed
         )
-        yield _Work(
+        yield _UntimedStage(
             "compare source and result", tasks, size, largest, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
         )
 
 
-def _timed(work: _Work, cluster: Cluster) -> EstimatedStage:
+def _timed(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     each = work.cpu + work.passes / S3_CONNECTION
     last = LAST_TASKS * work.bytes / work.tasks * each
     used = min(cluster.executors, work.tasks)

@@ -1,7 +1,7 @@
 """Union list states: every subtask gets the elements of all subtasks, so restores grow with the parallelism.
 
-If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask: with
-each restore the state is multiplied by the parallelism.
+If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask: each
+restore multiplies the state by the parallelism.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MOST_BYTES_READ = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class UnionList:
-    """A union list state with `bytes` in the snapshot; at a restore, all subtasks together read `bytes_at_restore`.
+    """A union list state of `bytes` in the snapshot, of which all subtasks together restore `bytes_at_restore`.
 
-    `repeated` is true if the first two subtasks wrote the same elements, at least as many as there are subtasks, and
-    all others wrote as many elements of the same lengths.
+    `repeated` tells whether all subtasks seem to have written the same elements: the first two did, and all others
+    wrote elements of the same lengths. There must be at least as many elements as subtasks.
     """
 
     operator_id: str

@@ -31,7 +31,7 @@ class RekeyedWork:
 
 @dataclass(frozen=True)
 class Workload:
-    """`copied` bytes of keyed state are copied in parts, `elements` are bytes of operator state.
+    """Work of a plan: bytes of keyed state to copy (`copied`) and of operator state (`elements`), and records to rekey.
 
     `source_files` and `new_files` are counts. `largest_file` is the keyed state of one operator in its fullest new
     subtask, and `part_size` the size of the parts of files, both in bytes.
@@ -47,7 +47,6 @@ class Workload:
 
     @property
     def bytes(self) -> int:
-        """All bytes of the state."""
         return self.copied + self.elements + sum(records.bytes for records in self.rekeyed)
 
 
@@ -74,13 +73,13 @@ def _rekeyed(plan: Plan) -> Iterator[RekeyedWork]:
 
 
 def _readable(rekeying: Rekeying) -> list[int]:
-    """Return the sizes of the pieces that can be read separately: key groups of streams, and databases."""
+    """Return the sizes of the pieces that tasks can read separately: key groups of streams, and databases."""
     streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
     groups = [size for stream in streams for size in stream.key_group_sizes if size]
     return groups + [place.size for _, place in rekeying.databases]
 
 
 def _is_cut(rekeying: Rekeying) -> bool:
-    """Whether a new stream is written by several tasks."""
+    """Return whether several tasks can write a new stream."""
     made = rekeying.stream_type
     return made is RekeyedDirectory or (made is RekeyedKeyGroups and not rekeying.compressed)

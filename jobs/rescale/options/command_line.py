@@ -1,4 +1,4 @@
-"""Options on a command line: those of commands, and those that `validate` and `diff` pass on to the step they start."""
+"""Options of commands, and the arguments that `validate` and `diff` pass on to the step that they start."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from rescale.planning.request.surgery_request import Values, surgery_from_option
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
-Added = Callable[[Option, argparse.Action], None]
+OnAdded = Callable[[Option, argparse.Action], None]
 
 
 def options_of(command: str) -> tuple[Option, ...]:
-    """Return the options of a command."""
     return tuple(row for row in (*OPTIONS, *FOLLOW_OPTIONS) if command in row.commands)
 
 
@@ -28,12 +27,12 @@ def add_options(
     parser: argparse.ArgumentParser,
     command: str,
     groups: Mapping[Group, str] | None = None,
-    added: Added = lambda *_: None,
+    on_added: OnAdded = lambda *_: None,
 ) -> None:
-    """Add every option that a command takes; `groups` has descriptions of groups, `added` sees each action."""
-    of_groups = {name: parser.add_argument_group(name, text) for name, text in (groups or {}).items()}
+    """Add all options of a command. `groups` has descriptions of groups; `on_added` is called with each new action."""
+    argument_groups = {name: parser.add_argument_group(name, text) for name, text in (groups or {}).items()}
     for row in options_of(command):
-        added(row, add_option(of_groups.get(row.group, parser), row))
+        on_added(row, add_option(argument_groups.get(row.group, parser), row))
 
 
 def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Action:
@@ -67,7 +66,7 @@ def _value(row: Option, given: Any) -> Any:
 
 
 def _refuse_no_offsets(text: str, path: str) -> None:
-    """Raise `RequestError` if a file of Kafka offsets is not valid, or names no partition."""
+    """Raise `RequestError` if a file of Kafka offsets is invalid or empty."""
     if not parse_offsets(text):
         raise RequestError(
             "the file of Kafka offsets names no partition",
@@ -86,7 +85,7 @@ def _refuse_no_offsets(text: str, path: str) -> None:
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_from_options(values_of(arguments, command))
-    surgery.kafka.with_renames(surgery.renames)
+    surgery.kafka.merged_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
 
 

@@ -1,4 +1,4 @@
-"""An option of a request, with everything that command line, forms and documentation need to offer it.
+"""An option of a request, with everything that the command line, forms and documentation need.
 
 `rows` has all options. The command line, the steps, the trigger form, windows, the chart's schema, the reference pages
 and the advice in errors are made from them.

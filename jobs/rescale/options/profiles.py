@@ -19,21 +19,21 @@ _HELP = {
 
 
 def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Sequence[str] = ()) -> None:
-    """Add the options of the sides that a command has places on.
+    """Add `--source-profile` if a command has a source, and `--target-profile` if it has a target.
 
-    `source` and `targets` are the attributes of these places in argparse's namespace. A command whose only place may be
-    on both sides names it twice: it is on the target's unless `--source-profile` is given.
+    `source` and `targets` are the attributes of these places in argparse's namespace. A place that may be either is
+    named as both; it counts as a target unless `--source-profile` is given.
     """
-    for side, is_there in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
-        if is_there:
+    for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
+        if places:
             parser.add_argument(_flag(side), metavar="PROFILE", help=_HELP[side])
     parser.set_defaults(place_of_source=source, places_of_target=tuple(targets))
 
 
 def use_profiles(arguments: argparse.Namespace) -> None:
-    """Use the profiles of the options in this process and its children, and tell the sides of its places apart.
+    """Use the given profiles in this process and its children, and declare which of its places are targets.
 
-    Raises `RequestError` for a profile that does not exist, or that is for a place outside of S3.
+    Raises `RequestError` for a profile that does not exist, or if the place is not in S3.
     """
     given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():
@@ -47,7 +47,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         StoreSide.SOURCE: _places(arguments, [] if own in targets else [own]),
         StoreSide.TARGET: _places(arguments, targets),
     }
-    if any(places.values()):  # otherwise this process's parent has declared the targets, or an order will
+    if any(places.values()):  # without places, the parent process declares the targets
         use_targets(places[StoreSide.TARGET])
         for source, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(source.removesuffix("/_metadata"), target)
@@ -65,7 +65,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
 
 
 def use_targets(targets: Iterable[str]) -> None:
-    """Declare the targets of this process, in normalised form, if one of the sides has a store of its own."""
+    """Declare the targets (normalised URIs) of this process, if source and target are in different stores."""
     if has_side_variables():
         declare_targets(targets)
 

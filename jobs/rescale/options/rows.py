@@ -7,10 +7,10 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
-"""Pattern of the address of a snapshot; it is simple, because Airflow's error for a wrong value shows it."""
+"""Pattern of a snapshot's address. It is simple, because Airflow shows it in the error for a wrong value."""
 
-_MAKE = ("plan", "run")
-_COMPARE = ("validate", "diff")
+_PLANNING = ("plan", "run")
+_COMPARISON = ("validate", "diff")
 
 OPTIONS = (
     Option(
@@ -18,7 +18,7 @@ OPTIONS = (
         OptionKind.LINES,
         "the new parallelism: N for every operator whose parallelism may change, UID=N for a single one (repeatable; "
         "uid or operator id)",
-        (*_MAKE, "follow"),
+        (*_PLANNING, "follow"),
         Field(
             "parallelism",
             "Parallelism",
@@ -39,7 +39,7 @@ OPTIONS = (
         "the new max parallelism (number of key groups): M for every operator except those with max parallelism 1, "
         "UID=M for a single operator (repeatable). A divisor of the old one works for every type of key; any other "
         "number needs the hash of the keys",
-        (*_MAKE, "follow"),
+        (*_PLANNING, "follow"),
         Field(
             "max_parallelism",
             "Max parallelism",
@@ -61,7 +61,7 @@ OPTIONS = (
         "the hash of keys with a hashCode of your own: a formula such as 'objects-hash(a,b)'; or module:function, "
         "which returns 32 bits for a key's bytes, and is installed where Spark runs (repeatable). Every record is "
         "checked against it. Without it, common formulas are tried",
-        (*_MAKE, "follow", "validate"),
+        (*_PLANNING, "follow", "validate"),
         Field(
             "key_hashes",
             "How keys hash",
@@ -80,7 +80,7 @@ OPTIONS = (
         "rename",
         OptionKind.LINES,
         "give all state of the operator OLD to the operator NEW: uids, or operator ids of 32 hex digits (repeatable)",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "renames",
             "Operators to rename",
@@ -99,12 +99,12 @@ OPTIONS = (
         "drop",
         OptionKind.LINES,
         "leave out the operator and all of its state (repeatable; uid or operator id)",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "drops",
             "Operators to drop",
             "Operators to leave out with all of their state, by uid or operator id, one per line. The plan lists what "
-            "is lost, and somebody has to approve it.",
+            "is lost and must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--drop visits",
@@ -118,12 +118,12 @@ OPTIONS = (
         OptionKind.LINES,
         "leave out one state of the operator: keyed state, timers or operator state (repeatable). If an operator loses "
         "keyed state, its other records are rewritten, whatever the parallelism",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "state_drops",
             "States to drop",
             "Lines `uid:name`, with a uid or an operator id: the operator loses this state. The plan lists what is "
-            "lost, and somebody has to approve it.",
+            "lost and must be approved.",
             FormSection.CHANGED_JOB,
             pattern="^[^:].*:.*[^:]$",
         ),
@@ -139,13 +139,13 @@ OPTIONS = (
         "leave out rows of a keyed state with a TTL whose last access is older than AGE: 30d, 12h, 90min or 45s before "
         "the snapshot was written, or a time such as 2026-10-01T00:00:00Z (repeatable). The operator's other records "
         "are rewritten, whatever the parallelism",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "old_rows",
             "Old rows to drop",
             "Lines `uid:state=age` for keyed states with a TTL: rows whose last access is older than `30d`, `12h` or "
             "`90min` before the snapshot was written, or than a time such as `2026-10-01T00:00:00Z`, are left out. "
-            "Somebody has to approve the plan.",
+            "The plan must be approved.",
             FormSection.CHANGED_JOB,
             pattern="^.*[^:].*:.*=.*[^=]$",
         ),
@@ -160,13 +160,13 @@ OPTIONS = (
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
         "operator id). A source that is assigned its splits gets those that no subtask has finished; any other source "
-        "reads its input once more",
-        (*_MAKE, *_COMPARE),
+        "reads its input again",
+        (*_PLANNING, *_COMPARISON),
         Field(
             "restarts",
             "Operators to restart",
-            "Operators of which subtasks have finished, by uid or operator id, one per line: they run again, in any "
-            "parallelism. The plan says what is read once more, and somebody has to approve it.",
+            "Operators with finished subtasks, by uid or operator id, one per line: these subtasks run again, in any "
+            "parallelism. The plan says what is read again and must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--restart readers",
@@ -179,7 +179,7 @@ OPTIONS = (
         "uids",
         OptionKind.FILE,
         "a file with lines `uid` or `operator-id name`: names of operators for a snapshot that has only their ids",
-        ("inspect", "match", *_MAKE, "follow", "report"),
+        ("inspect", "match", *_PLANNING, "follow", "report"),
         Field(
             "operator_names",
             "Operator names",
@@ -196,7 +196,7 @@ OPTIONS = (
         "new offsets of Kafka sources: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
         "--kafka-offsets prints them. The offset is that of the next record, or earliest, latest or committed; drop "
         "leaves the partition out. Partitions that FILE does not name keep their offsets",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "kafka_offsets",
             "Kafka offsets",
@@ -217,7 +217,7 @@ OPTIONS = (
         OptionKind.LINES,
         "give the offsets of the topic OLD to the topic NEW, which must have the same records at the same offsets "
         "(repeatable)",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "kafka_topics",
             "Kafka topics to rename",
@@ -236,7 +236,7 @@ OPTIONS = (
         OptionKind.LINES,
         "convert the FlinkKafkaConsumer OLD of Flink 1.x into the KafkaSource NEW with the same offsets; without NEW "
         "the name stays (repeatable; uids or operator ids)",
-        (*_MAKE, *_COMPARE),
+        (*_PLANNING, *_COMPARISON),
         Field(
             "kafka_sources",
             "Kafka consumers that become sources",
@@ -256,7 +256,7 @@ OPTIONS = (
         OptionKind.CHOICE,
         "the format of keyed state in the result. keep: as in the source. canonical: every state backend except ForSt "
         "restores it, record by record. rocksdb: RocksDB opens it without a conversion",
-        _MAKE,
+        _PLANNING,
         Field(
             "format",
             "Format of the result",
@@ -278,7 +278,7 @@ OPTIONS = (
         OptionKind.CHOICE,
         "RocksDB's files that the result contains unchanged. copy: copy them. refer: refer to the files of the source, "
         "which must be kept until the job has made a full checkpoint of its own",
-        _MAKE,
+        _PLANNING,
         Field(
             "files",
             "Files of RocksDB",
@@ -321,7 +321,7 @@ OPTIONS = (
         "allow-prefix",
         OptionKind.LINES,
         "also read files of the snapshot below URI (repeatable)",
-        ("inspect", "match", *_MAKE, "follow", *_COMPARE, "report"),
+        ("inspect", "match", *_PLANNING, "follow", *_COMPARISON, "report"),
         Field(
             "allowed_prefixes",
             "More places of state",
@@ -337,7 +337,7 @@ OPTIONS = (
         OptionKind.LINES,
         "read the files that the snapshot has in the directory OLD from NEW (repeatable). Files that were moved with "
         "SOURCE, or with its job's directory, are found without it, unless they still exist in OLD",
-        ("inspect", "match", *_MAKE, *_COMPARE, "report"),
+        ("inspect", "match", *_PLANNING, *_COMPARISON, "report"),
         Field(
             "moved",
             "Moved files",

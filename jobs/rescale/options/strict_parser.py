@@ -1,4 +1,4 @@
-"""A parser of command lines that refuses a second value for an option with a single value."""
+"""Argument parser that refuses a second value for an option with a single value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Types of new state streams; the type determines how a stream is written.
 
     copied key groups       ranges of bytes of the source, end to end; several tasks can copy parts of them
-    translated key groups   the same with other state ids; one task reads and writes them from beginning to end
+    translated key groups   key groups of the source with other state ids; one task reads and writes all of a stream
     copied elements         elements of operator state; several tasks can copy parts of them
     checked elements        compressed elements, which are decompressed and checked while they are copied
     rekeyed key groups      canonical key groups of records with new key groups; the plan knows only the header

@@ -75,7 +75,6 @@ class OperatorPlan:
 
     @property
     def new_streams(self) -> tuple[NewStream, ...]:
-        """All new streams."""
         return (*self.rekeyed, *self.compacted, *self.streams)
 
     @property

@@ -38,7 +38,6 @@ class Literals:
         return Piece(None, self._places[data], len(data))
 
     def bytes(self) -> bytes:
-        """Return all literals."""
         return bytes(self._data)
 
 

@@ -127,7 +127,7 @@ def plan_to_json(plan: Plan) -> bytes:
     return msgspec.json.encode(plan, order="deterministic")
 
 
-class _Form(msgspec.Struct):
+class _FormatField(msgspec.Struct):
     """The field that plans of all versions have."""
 
     format: int
@@ -136,13 +136,13 @@ class _Form(msgspec.Struct):
 def plan_from_json(document: bytes, path: str) -> Plan:
     """Return the plan in a document; raises `SnapshotError` with `path` if the document is no plan of this version."""
     try:
-        form = msgspec.json.decode(document, type=_Form).format
-        if form != FORMAT:
+        format_number = msgspec.json.decode(document, type=_FormatField).format
+        if format_number != FORMAT:
             raise SnapshotError(
                 "the plan was made by another version of Rescale",
                 path=path,
                 expected=FORMAT,
-                found=form,
+                found=format_number,
                 advice="plan and run with the same version of Rescale in all images, or plan again",
             )
         return msgspec.json.decode(document, type=Plan)

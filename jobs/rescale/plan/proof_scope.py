@@ -1,4 +1,4 @@
-"""The scope of a proof: what it compares, for a given plan."""
+"""The scope of a proof: the state that it compares, for a given plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError
 
 
-def how_proven(plan: Plan, proof: Proof) -> str | None:
+def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
     Raises `RequestError` if no state of this plan can be proven in this way. If RocksDB must rewrite files in every

@@ -1,4 +1,4 @@
-"""A plan that continues an earlier result (the base): of operators that can be continued, only changes are moved.
+"""A plan that continues an earlier result (the base): it moves only the changes of operators that can be continued.
 
 The base was made from an earlier checkpoint of the same job, in the requested shape. The plan of a full run is made
 first. Then the rekeying of each operator that can be continued is replaced by one that reads only changed files
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rescale.flink.keyed.header import LEFT_OUT, understood
+from rescale.flink.keyed.header import LEFT_OUT, require_header
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
@@ -60,10 +60,10 @@ def refuse_format(request: Request) -> None:
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
     """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are checkpoints of the job from before `later`. Those taken since the base's source show which files only
-    compactions have rewritten: these files are not read. If some operators can be continued, the others are moved
-    whole, with a warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base
-    belongs to another job, shape or request.
+    `between` are earlier checkpoints of the job. Those taken since the base's source show which files only compactions
+    have rewritten: these files are not read. Operators that cannot be continued are moved whole, with a
+    warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to
+    another job, shape or request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
@@ -73,21 +73,21 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
     notes: list[str] = []
     reasons: list[tuple[str, str]] = []
     for number, operator in enumerate(plan.operators):
-        sides = _Sides(operator, later.operators[number], later, base, between, files, *numbers)
-        if operator.rekeying is None or not _makes_rows(operator.rekeying):
+        continuation = _OperatorContinuation(operator, later.operators[number], later, base, between, files, *numbers)
+        if operator.rekeying is None or not _is_written_by_row(operator.rekeying):
             operators.append(operator)
-            reasons += sides.why_not_by_rows()
+            reasons += continuation.reasons_without_rows()
             continue
-        sides.refuse_rescaled()
+        continuation.refuse_rescaled()
         refuse_few_levels_of(later, later.operators[number], LEVELS)
-        if reason := sides.obstacle():
+        if reason := continuation.obstacle():
             notes.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = sides.rekeying_of_changes()
+        continued = continuation.rekeying_of_changes()
         operators.append(replace(operator, rekeying=continued))
-        notes.append(sides.note(continued))
+        notes.append(continuation.note(continued))
     if not any(operator.is_continued for operator in operators):
         label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
         raise UnsupportedError(
@@ -101,7 +101,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
         )
     return replace(
         plan,
-        files=files.listed(),
+        files=files.source_files(),
         operators=tuple(operators),
         warnings=(*plan.warnings, *notes),
         continued=base.result,
@@ -113,7 +113,7 @@ def rounds_left(base: Base) -> int:
     by_rows = {
         operator.operator_id
         for operator in base.plan.operators
-        if operator.rekeying is not None and _makes_rows(operator.rekeying)
+        if operator.rekeying is not None and _is_written_by_row(operator.rekeying)
     }
     places = [
         place_of_changes(database.source.manifest)
@@ -153,7 +153,7 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
 
 
 class _Files:
-    """The files of a plan, and those of the other snapshots that it reads; a file has one number."""
+    """The files of a plan, and of the other snapshots that it reads, each with one number."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)
@@ -178,12 +178,12 @@ class _Files:
             )
         return self._numbers[uri]
 
-    def listed(self) -> tuple[SourceFile, ...]:
+    def source_files(self) -> tuple[SourceFile, ...]:
         return tuple(self._files)
 
 
-class _Kept(NamedTuple):
-    """A file of a checkpoint in between: an extent of `uri` in the version `pin`."""
+class _FileBetween(NamedTuple):
+    """SST file of a checkpoint between the base's source and the later one: an extent of `uri` in the version `pin`."""
 
     uri: str
     pin: Pin
@@ -191,8 +191,8 @@ class _Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Sides:
-    """An operator in the plan, the later snapshot and the base; `*_numbers` number their files as the plan does."""
+class _OperatorContinuation:
+    """An operator in the plan, the later snapshot and the base; `*_numbers` map their file numbers to the plan's."""
 
     planned: OperatorPlan
     later: Operator
@@ -206,15 +206,15 @@ class _Sides:
 
     @property
     def earlier(self) -> Operator:
-        """The operator in the checkpoint that the base came from."""
-        return _of(self.base.source, self.planned.operator_id)
+        """The operator in the checkpoint that the base was made from."""
+        return _operator_of(self.base.source, self.planned.operator_id)
 
     @property
     def result(self) -> Operator:
         """The operator in the base."""
-        return _of(self.base.snapshot, self.planned.operator_id)
+        return _operator_of(self.base.snapshot, self.planned.operator_id)
 
-    def why_not_by_rows(self) -> Iterator[tuple[str, str]]:
+    def reasons_without_rows(self) -> Iterator[tuple[str, str]]:
         """Yield (label, reason) if the result's keyed state is not RocksDB directories that are written row by row."""
         if self.later.databases:
             yield (
@@ -228,7 +228,7 @@ class _Sides:
             yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
 
     def refuse_rescaled(self) -> None:
-        """Raise `RequestError` if the job was rescaled, or has got other state backends, since the base was made."""
+        """Raise `RequestError` if the job was rescaled or restored since the base was made."""
         shapes = [(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)]
         if shapes[0] != shapes[1]:
             raise RequestError(
@@ -264,16 +264,17 @@ class _Sides:
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
-        if before is None or not _makes_rows(before):
+        if before is None or not _is_written_by_row(before):
             return "the base does not keep it in RocksDB directories of its own"
         if before.key_hash != rekeying.key_hash:
             return f"its keys hash by {rekeying.key_hash}, and in the base by {before.key_hash}"
         keys = [
-            understood(database.parsed).key_serializer for database in (*self.earlier.databases, *self.later.databases)
+            require_header(database.parsed).key_serializer
+            for database in (*self.earlier.databases, *self.later.databases)
         ]
         if merge_all_snapshots(keys) is None:
             return "the serializer of its keys has changed"
-        states = {name for database in self.later.databases for name in understood(database.parsed).names}
+        states = {name for database in self.later.databases for name in require_header(database.parsed).names}
         bases = {base.key_groups: base for base in self.result.databases}
         for stream in rekeying.streams:
             database = bases.get(stream.covers)
@@ -307,11 +308,11 @@ class _Sides:
         return (
             f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
             f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
-            f"{continued.base_bytes} bytes of the base get a second name or are copied by their store"
+            f"{continued.base_bytes} bytes of the base are linked, or copied within their store"
         )
 
-    def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _Kept]]:
-        """Return what may have changed in a directory, and the files of checkpoints in between by name."""
+    def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:
+        """Return the SST files of a directory that may hold changes, and by name those of checkpoints in between."""
         checkpoints = [
             (snapshot, database)
             for snapshot in self.between
@@ -320,12 +321,12 @@ class _Sides:
             for database in operator.databases
             if before is not None and database.key_groups == before.key_groups
         ]
-        kept = {
-            name: _Kept(*snapshot.files[extent.file], extent)
+        between = {
+            name: _FileBetween(*snapshot.files[extent.file], extent)
             for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
         }
-        sizes = {name: file.extent.length for name, file in kept.items()}
-        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), kept
+        sizes = {name: file.extent.length for name, file in between.items()}
+        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), between
 
     def _changed(
         self,
@@ -333,12 +334,14 @@ class _Sides:
         before: Database | None,
         after: Database | None,
         tables: OwnTables,
-        kept: Mapping[str, _Kept],
+        between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
-        """Return the source of the changes; None if both have the same files and states."""
+        """Return the source of the changes of a directory; None if both checkpoints have the same files and states."""
         if not any(tables) and _states(before) == _states(after):
             return None
-        transient = tuple(PassedFile(state, name, self._extent(kept[name])) for state, name in sorted(tables.transient))
+        transient = tuple(
+            PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
+        )
         old, new = (
             ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None
             for database, numbers, own in (
@@ -352,8 +355,8 @@ class _Sides:
         place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
         return PlannedSource(place, None, _scaled(either.key_group_sizes, place.size))
 
-    def _extent(self, kept: _Kept) -> Extent:
-        return kept.extent._replace(file=self.plan_files.number_of(kept.uri, kept.pin))
+    def _extent(self, file: _FileBetween) -> Extent:
+        return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
 
     def _base(self, database: Database) -> BaseDatabase:
         assert database.source is not None
@@ -362,11 +365,11 @@ class _Sides:
         return BaseDatabase(_place_of(database, self.result_numbers), place)
 
 
-def _makes_rows(rekeying: Rekeying) -> bool:
+def _is_written_by_row(rekeying: Rekeying) -> bool:
     return rekeying.stream_type is RekeyedDirectory
 
 
-def _of(snapshot: Snapshot, operator_id: str) -> Operator:
+def _operator_of(snapshot: Snapshot, operator_id: str) -> Operator:
     return next(operator for operator in snapshot.operators if operator.operator_id == operator_id)
 
 
@@ -384,7 +387,9 @@ def _backends(operator: Operator) -> dict[int, str]:
 
 def _states(database: Database | None) -> frozenset[str]:
     return (
-        frozenset(state.name for state in understood(database.parsed).states) if database is not None else frozenset()
+        frozenset(state.name for state in require_header(database.parsed).states)
+        if database is not None
+        else frozenset()
     )
 
 
@@ -395,5 +400,5 @@ def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece
 
 def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     """Return numbers in proportion to `sizes` that add up to about `total`."""
-    of = max(sum(sizes), 1)
-    return tuple(size * total // of for size in sizes)
+    old_total = max(sum(sizes), 1)
+    return tuple(size * total // old_total for size in sizes)

@@ -1,4 +1,4 @@
-"""The amount of work up to which this process works without workers, and estimates no time.
+"""The largest amount of work that a process does by itself, without workers and without an estimate of the time.
 
 Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
 rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
@@ -19,8 +19,7 @@ LITTLE_BYTES = 128 * 1024 * 1024
 more, workers are faster as soon as they have two idle cores."""
 
 LITTLE_UNITS = 256
-"""Number of units that one process works through in that time. A unit may be a file, which in S3 takes a tenth of a
-second."""
+"""Number of units that one process works through in that time: a unit may be a file, which takes 0.1 s in S3."""
 
 
 def fits_in_process(units: Sequence[tuple[int, object]]) -> bool:

@@ -1,4 +1,4 @@
-"""Matching a snapshot's operators with a job's, by states and names, when operator ids have changed.
+"""Matches a snapshot's operators with a job's, by states and names, when operator ids have changed.
 
 An id that Flink generates is a hash of the operator's position in the job (`StreamGraphHasherV2`), not of what the
 operator does: it changes with the operators before it, and another operator may get it. So if an id does not come from
@@ -23,7 +23,7 @@ from rescale.text.names import quoted
 
 
 class StateSignature(NamedTuple):
-    """The part of a state that tells operators apart; `described` is its description in the header, b"" if unknown."""
+    """Properties of a state that tell operators apart; `described` is its description in the header, b"" if unknown."""
 
     name: str
     type: str
@@ -220,7 +220,7 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
     ("name, and names and types of states", lambda op: (op.name, op.types) if op.name and op.types else None),
     ("names and types of states", lambda op: op.types or None),
     ("name", lambda op: op.name or None),
-    ("name, but for its number", lambda op: op.plain_name or None),
+    ("name without its number", lambda op: op.plain_name or None),
 )
 """The evidence for a match, from the strongest evidence to the weakest."""
 
@@ -244,7 +244,7 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
 
 
 def _contradict(before: Counterpart, after: Counterpart) -> bool:
-    """Tell whether both have states, but none in common, or one with the same name and another type."""
+    """Return whether both have states, but none in common, or one with the same name and another type."""
     if not before.types or not after.types:
         return False
     types = dict(before.types)
@@ -259,14 +259,14 @@ def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -
             if (evidence := key(operator)) is not None:
                 by_key[evidence][side].append(operator)
     return [
-        (of_old[0], of_new[0])
-        for of_old, of_new in by_key.values()
-        if len(of_old) == len(of_new) == 1 and not _contradict(of_old[0], of_new[0])
+        (old_operators[0], new_operators[0])
+        for old_operators, new_operators in by_key.values()
+        if len(old_operators) == len(new_operators) == 1 and not _contradict(old_operators[0], new_operators[0])
     ]
 
 
 def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
-    """Return the unmatched operators of the job that share any evidence with an operator of the snapshot."""
+    """Return the unmatched operators of the job (`free`) that share any evidence with an operator of the snapshot."""
     return [
         other
         for other in free

@@ -53,23 +53,24 @@ from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 CHUNK_SIZE = 4 * 1024 * 1024
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_KEY_HASHES: Mapping[str, str] = MappingProxyType({})
 
 
 def make_plan(
     snapshot: Snapshot,
     request: Request,
-    key_hashes: Mapping[str, str] = _NONE,
+    key_hashes: Mapping[str, str] = _NO_KEY_HASHES,
     kafka: Sequence[KafkaOffsets] = (),
     surgery: Surgery = NO_SURGERY,
     *,
     prepared: bool = False,
 ) -> Plan:
-    """Return the plan for a snapshot. Raises an error that names the operator if no plan is possible.
+    """Return the plan for a snapshot.
 
-    `snapshot` is the one after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
+    `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
     groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
-    `prepared`, files may be in the target before the plan is claimed.
+    `prepared`, files may be in the target before the plan is claimed. Raises an error that names the operator if no
+    plan is possible.
     """
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
@@ -101,7 +102,7 @@ def make_plan(
             *findings(snapshot, kafka),
             *request_warnings(snapshot, shapes, request, kafka),
             *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
-            *(f"{row.distribution} says how values of {row.snapshot} are read" for row in registered),
+            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered),
             *notes,
             *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
@@ -136,7 +137,7 @@ class _PlannedKeyed(NamedTuple):
 
 @dataclass(frozen=True)
 class _OperatorPlanner:
-    """Plans operators one by one, and adds warnings for the user to `notes`."""
+    """Plans operators one by one; adds warnings for the user to `notes`."""
 
     snapshot: Snapshot
     request: Request
@@ -185,7 +186,7 @@ class _OperatorPlanner:
     def _by_record(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
-        """Plan keyed state whose records are read; raw keyed state still moves by key group if key groups stay."""
+        """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
         wanted = self.request.format
         stay = keeps_heap_timers(operator, wanted)
         rekeying = plan_rekeyed(

@@ -33,9 +33,8 @@ class Prepared(NamedTuple):
 def prepare(request: Request, *, ahead: bool = False) -> Prepared:
     """Open the source, choose key hashes where records get new key groups, and plan.
 
-    The plan uses files that were copied ahead (`preparation`), or, with `ahead`, is for copying them.
-
-    Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
+    With `ahead`, the plan is for copying files before the job ends (`preparation`). Otherwise it uses such copies, if
+    there are any. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
     """
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)

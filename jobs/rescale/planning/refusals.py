@@ -1,10 +1,10 @@
-"""Refusals of state that cannot be read, moved or written: they come before anything is written."""
+"""Refusals of state that cannot be read, moved or written, raised before anything is written."""
 
 from __future__ import annotations
 
 from rescale.flink.advice import ANOTHER, CANONICAL, CANONICAL_RESULT, MATERIALISED, NOTHING_IN_FLIGHT
 from rescale.flink.keyed.changelog.change_layouts import change_layout
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
@@ -100,13 +100,13 @@ def _refuse_unknown(changelog: Changelog) -> None:
             found=f"only changes in subtask {changelog.subtask}",
             advice=MATERIALISED,
         )
-    header = understood(changelog.parsed, advice=MATERIALISED)
+    header = require_header(changelog.parsed, advice=MATERIALISED)
     for state in header.states:
         if state.name in changelog.logged:
             change_layout(header, state)
     for part in changelog.base:
         if isinstance(part, KeyedStream) and part.framing is Framing.HEAP:
-            entry_layouts(understood(part.parsed, advice=MATERIALISED))
+            entry_layouts(require_header(part.parsed, advice=MATERIALISED))
 
 
 def refuse_names(operator: Operator, wanted: Format) -> None:
@@ -142,7 +142,7 @@ def refuse_heap(operator: Operator) -> None:
     """Raise `UnsupportedError` if the lengths of the operator's heap entries are not known."""
     try:
         for header in {stream.header: stream.parsed for stream in operator.heap_streams}.values():
-            entry_layouts(understood(header))
+            entry_layouts(require_header(header))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
 

@@ -6,7 +6,7 @@ import msgspec
 
 
 class DiscardAnswer(msgspec.Struct, frozen=True):
-    """URIs of the files that `discard` removed, and of those that it left because no run had written them."""
+    """URIs of the files that `discard` removed, and of those that it kept because no run had written them."""
 
     removed: tuple[str, ...]
     left: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Levels of detail of a report: however large a snapshot is, its page stays small enough for a mail."""
+"""Levels of detail of a report, which keep its page small enough for a mail, however large the snapshot is."""
 
 from __future__ import annotations
 

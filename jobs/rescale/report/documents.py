@@ -33,7 +33,8 @@ class DealtState(msgspec.Struct, frozen=True):
 
 
 class KafkaPartition(msgspec.Struct, frozen=True):
-    """Position of a Kafka source in a partition: the next record, and the first that is not read (None for no end)."""
+    """Position of a Kafka source in a partition: the next offset, and the first one not to be read (None for no
+    end)."""
 
     topic: str
     partition: int
@@ -157,7 +158,7 @@ class PlanDocument(msgspec.Struct, frozen=True):
     """A plan without byte ranges, and the insight into it: the answer of `plan`.
 
     `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error that a run
-    would raise, because of the files in its target now. `rounds` are the last rounds of a follower of the target before
+    would raise now, because of the files in its target. `rounds` are the last rounds of a follower of the target before
     this plan.
     """
 
@@ -214,8 +215,8 @@ class Preparation(msgspec.Struct, frozen=True):
 class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known about a snapshot, a plan or a run, which a report is made from.
 
-    `report` is the version of this form. Either `snapshot` or `plan` is given. `error` is the error that a run ended
-    with, and `took` has the seconds of steps that have ended.
+    `report` is the version of this format. Either `snapshot` or `plan` is given. `error` is the error that ended a run,
+    and `took` has the duration in seconds of each step that has ended.
     """
 
     report: int = 1

@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 class Strip:
     """All key groups in order, with the subtasks that own them and the bytes that they hold.
 
-    `owners` is empty if there are too many subtasks to tell apart. `parts` carry the tooltips of the key groups.
+    `owners` is empty if there are too many subtasks to draw. `parts` carry the tooltips of the key groups.
     """
 
     label: str
@@ -66,7 +66,7 @@ class KeyGroupMap:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Bytes from old subtasks (rows) to new subtasks (columns); if there are many, neighbours share a row or column.
+    """Bytes from old subtasks (rows) to new subtasks (columns). If there are many, neighbours share a row or column.
 
     `rows` and `columns` are the labels of the axes.
     """

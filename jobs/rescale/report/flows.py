@@ -25,7 +25,7 @@ class KeyedShape(NamedTuple):
 
     @property
     def starts(self) -> list[int]:
-        """First key group of every subtask, then the max parallelism."""
+        """First key group of every subtask, with the max parallelism as the end."""
         ranges = (key_group_range(self.max_parallelism, self.parallelism, i) for i in range(self.parallelism))
         return [*(own.first for own in ranges), self.max_parallelism]
 
@@ -35,7 +35,7 @@ class KeyedShape(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """A run of key groups that stays together.
+    """Adjacent key groups that move together.
 
     Key groups `first` to `last` of `subtask` become key groups of `new_subtask`, from `new_first` on.
     """
@@ -59,7 +59,7 @@ def stays_together(old: KeyedShape, new: KeyedShape) -> bool:
 
 
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
-    """Yield the runs of key groups that stay together; none if no key group does."""
+    """Yield the runs of adjacent key groups that move together; none if the records of a key group do not."""
     if not stays_together(old, new):
         return
     rounds = range(0, old.max_parallelism, new.max_parallelism)
@@ -76,12 +76,12 @@ def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: in
     """
     import numpy as np  # slow to import, and few pages need it
 
-    def places(shape: KeyedShape) -> npt.NDArray[np.int64]:
+    def matrix_indices(shape: KeyedShape) -> npt.NDArray[np.int64]:
         """Return the row or column of every key group."""
         owners = np.arange(shape.max_parallelism) * shape.parallelism // shape.max_parallelism
         return owners * min(most, shape.parallelism) // shape.parallelism
 
     rows, columns = min(most, old.parallelism), min(most, new.parallelism)
-    below = places(new)[np.arange(old.max_parallelism) % new.max_parallelism]
-    cells = places(old) * columns + below
+    below = matrix_indices(new)[np.arange(old.max_parallelism) % new.max_parallelism]
+    cells = matrix_indices(old) * columns + below
     return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)

@@ -8,7 +8,7 @@ import msgspec
 
 
 class MatchedState(msgspec.Struct, frozen=True):
-    """A state by name and type."""
+    """Name and type of a state."""
 
     name: str
     type: str
@@ -47,7 +47,7 @@ class MatchDocument(msgspec.Struct, frozen=True):
     """The answer of `match`; `Matching` explains the lists.
 
     `job_is` is `plan` for an answer of Flink's REST API, and `snapshot` for a second snapshot. `options` are proposed
-    for `plan` and `run`. `certain` tells whether every operator with state has a counterpart whose id is known.
+    for `plan` and `run`. `certain` is true if every operator with state has a counterpart whose id is known.
     """
 
     snapshot: str

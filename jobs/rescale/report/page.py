@@ -39,14 +39,14 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Warned:
+class WarningBlock:
     """A warning."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
-class Listed:
+class Bullets:
     """A list of items below a `lead`, which may be empty."""
 
     lead: Line
@@ -80,7 +80,7 @@ class Figure:
 
 
 class Standing(StrEnum):
-    """Progress of a run, as the verdict of its page shows it."""
+    """Progress of a run, shown in the verdict of its page."""
 
     SEEN = "snapshot"
     PLANNED = "planned"
@@ -90,7 +90,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The first line of a page: how far a run has come, and the result so far."""
+    """The first line of a page: the progress of a run, and its result so far."""
 
     standing: Standing
     sentence: str
@@ -104,7 +104,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block = Paragraph | Warned | Listed | Command | Table | Figure | Verdict | Section
+Block = Paragraph | WarningBlock | Bullets | Command | Table | Figure | Verdict | Section
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,10 @@ class Page:
 
 
 def paragraph(*lines: Line) -> Paragraph:
-    """Return a paragraph of these lines."""
     return Paragraph(lines)
 
 
 def paragraphs(sentences: Iterable[str]) -> list[Paragraph]:
-    """Return a paragraph for each sentence."""
     return [Paragraph((sentence,)) for sentence in sentences]
 
 
@@ -130,12 +128,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     return Table(tuple(headers), tuple(tuple(map(str, row)) for row in rows))
 
 
-def listed(title: str, items: Iterable[Line]) -> list[Section]:
-    """Return a section with a list of the items; nothing for no items."""
+def list_section(title: str, items: Iterable[Line]) -> list[Section]:
+    """Return a section with a list of the items; no section without items."""
     entries = tuple(items)
-    return [Section(title, (Listed("", entries),))] if entries else []
+    return [Section(title, (Bullets("", entries),))] if entries else []
 
 
-def tabled(title: str, shown: Table) -> list[Section]:
-    """Return a section with the table; nothing for a table without rows."""
+def table_section(title: str, shown: Table) -> list[Section]:
+    """Return a section with the table; no section without rows."""
     return [Section(title, (shown,))] if shown.rows else []

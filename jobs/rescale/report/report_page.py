@@ -38,7 +38,7 @@ LIMIT = 300_000
 
 def html_report(document: ReportDocument) -> bytes:
     """Return the report as one HTML file, with as much detail as `LIMIT` allows."""
-    from rescale.report.html.document import html_of  # takes a third of a second to load, and few commands need it
+    from rescale.report.html.document import html_of  # loads slowly, and few commands need it
 
     page = b""
     for detail in DETAIL_LEVELS:

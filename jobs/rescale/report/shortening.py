@@ -19,7 +19,7 @@ _Operator = InspectedOperator | PlannedOperator
 
 
 def lowest(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
-    """Return all items in order if there are at most `most`, else the `most` items of the lowest rank, sorted by it."""
+    """Return all items in order if there are at most `most`; else the `most` items of lowest rank, sorted by rank."""
     return list(items) if len(items) <= most else sorted(items, key=rank)[:most]
 
 
@@ -28,11 +28,10 @@ def note_on_rest(number: int, noun: str, plural: str, *, reported: bool = True) 
 
     `reported` is true if the HTML report shows more of them.
     """
-    return [paragraph(_note_on_the_rest(counted(number, noun, plural), reported=reported))] if number > 0 else []
+    return [paragraph(_rest_text(counted(number, noun, plural), reported=reported))] if number > 0 else []
 
 
 def state_bytes(operator: _Operator) -> int:
-    """Return the bytes of all state of an operator."""
     return operator.keyed_bytes + operator.operator_bytes
 
 
@@ -55,11 +54,11 @@ def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: st
 def cut_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines, then a note about the rest."""
     left = len(lines) - _MOST_LINES
-    note = [_note_on_the_rest(counted(left, "more of these", "more of these"))] if left > 0 else []
+    note = [_rest_text(counted(left, "more of these", "more of these"))] if left > 0 else []
     return [*lines[:_MOST_LINES], *note]
 
 
-def _note_on_the_rest(what: str, *, reported: bool = True) -> str:
+def _rest_text(what: str, *, reported: bool = True) -> str:
     return f"{what}: {'more in the report, ' if reported else ''}all in the JSON document"
 
 

@@ -1,4 +1,4 @@
-"""Result documents of steps, which the process of a step writes to its `--result`: result, seconds and counts."""
+"""Result documents, which the process of each step writes to its `--result`: the result, its duration, and counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WorstMemory(msgspec.Struct, frozen=True):
 
 
 class StepMetrics(msgspec.Struct, frozen=True):
-    """Counts of a step, its workers included; `bytes` sums what all stages read or wrote."""
+    """Counts of a step and its workers; `bytes` is the sum of what all stages read or wrote."""
 
     bytes: int
     bytes_copied_by_store: int
@@ -70,7 +70,7 @@ StepResult = MovedStreams | PreparedFiles | Certificate | DiffDocument | None
 
 
 class MovedResult(MovedStreams, frozen=True, kw_only=True):
-    """Result of a step that moved state: the place of the new handles, the number of new streams, and their bytes."""
+    """Result of a step that moves state."""
 
     status: Literal["done"]
     seconds: float
@@ -78,7 +78,7 @@ class MovedResult(MovedStreams, frozen=True, kw_only=True):
 
 
 class PreparedResult(PreparedFiles, frozen=True, kw_only=True):
-    """Result of the step that copies files ahead: all files of the plan's source that can be, and the new ones."""
+    """Result of the step that copies files ahead."""
 
     status: Literal["done"]
     seconds: float
@@ -103,7 +103,7 @@ class DiffResult(DiffDocument, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of the process that moves and validates; each of its steps also has its own result beside the target."""
+    """Result of the process that runs all steps; each step also has a result document of its own, beside the target."""
 
     status: Literal["done"]
     seconds: float

@@ -1,7 +1,7 @@
 """The report of a run: an HTML page beside its target, which each step of the run rewrites.
 
-The document of the plan is stored beside the page. Later steps make the page from it, so they need not read the source
-again, and there is a report even if the source is gone.
+The document of the plan is stored beside the page. Later steps make the page from this document. So they need not read
+the source again, and there is a report even if the source is gone.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.V
 
 
 def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence[Round] = ()) -> str:
-    """Write the report of a run that has claimed its target; return a sentence that says where it is, or why not.
+    """Write the report of a run that has claimed its target; return a sentence on where it is, or why there is none.
 
-    `planned` is the document of the plan, given by the step that made the plan. `rounds` are a follower's rounds before
+    `planned` is the document of the plan, if the caller has just made the plan. `rounds` are a follower's rounds before
     the plan. A run never fails because of its report, so this raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # the run was discarded meanwhile: leave no files behind
+        if claimed_by(plan.target) != plan.digest:  # discarded meanwhile: leave no files behind
             return f"no report was written: {plan.target} no longer belongs to this run"
         if rounds:
-            planned = msgspec.structs.replace(planned or _document_anew(plan), rounds=tuple(rounds))
+            planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))
         if planned is not None:
             store_report_data(plan, msgspec.json.encode(planned))
-        with _as_it_was_written(plan.target):
+        with _refusing_damage(plan.target):
             page = html_report(run_document(plan))
-        if not _is_stored(plan, page):  # repeating a published run changes nothing
+        if not _is_stored(plan, page):  # a repeated run of a published plan changes nothing
             store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
@@ -79,7 +79,7 @@ def report_of(
     document = document_of(uri, allow_prefixes, uids, line, moves)
     if document.plan is None:
         return html_report(document)
-    with _as_it_was_written(uri):
+    with _refusing_damage(uri):
         return html_report(document)
 
 
@@ -104,14 +104,14 @@ def document_of(
                 path=uri,
                 advice="inspect the published target instead",
             )
-        with _as_it_was_written(uri):
+        with _refusing_damage(uri):
             return run_document(load_plan(plan))
     snapshot = open_snapshot(uri, allow_prefixes, uids, moves=moves)
     return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), line))
 
 
 @contextmanager
-def _as_it_was_written(uri: str) -> Iterator[None]:
+def _refusing_damage(uri: str) -> Iterator[None]:
     """Turn errors that the content of a document causes in the block into `RequestError`."""
     try:
         yield
@@ -124,7 +124,7 @@ def _damaged(uri: str, error: Exception) -> RequestError:
         "no report can be made from this document: it is damaged, or another version of Rescale wrote it",
         path=uri,
         found=f"{type(error).__name__}: {error}",
-        advice="plan again and report on the new plan; or find out who else writes here",
+        advice="plan again and report on the new plan; or find out which other program writes here",
     )
 
 
@@ -135,7 +135,7 @@ def run_document(plan: Plan) -> ReportDocument:
     failed = [result for result in results.values() if isinstance(result, FailedResult)]
     certificate = read_certificate(plan.target) if state in _CERTIFIED else None
     return ReportDocument(
-        plan=_stored_document(plan) or _document_anew(plan),
+        plan=_stored_document(plan) or _document_from_source(plan),
         certificate=None if certificate is None else certificate.document(),
         published=state in _PUBLISHED,
         error=failed[0] if failed else None,
@@ -164,7 +164,7 @@ def _stored_document(plan: Plan) -> PlanDocument | None:
     return document if document is not None and document.plan == plan.digest else None
 
 
-def _document_anew(plan: Plan) -> PlanDocument:
+def _document_from_source(plan: Plan) -> PlanDocument:
     """Return the document of a plan, made from the source."""
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
     snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids, plan.moves)

@@ -1,7 +1,7 @@
-"""Writers of the question and the decision about a plan; `decisions` has the documents.
+"""Writes the question about a plan and the decision on it; `decisions` defines both documents.
 
-A run puts the question before it shows it to anybody. From then on, no run of the plan moves, validates or publishes
-anything until the plan is approved. The first answer is the decision; later answers change nothing.
+A run puts the question before it asks anybody. From then on, no run of the plan moves, validates or publishes anything
+until the plan is approved. The first answer is the decision; later answers change nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False
     """
     permit(plan, Transition.ASK)
     question = msgspec.json.encode(Question(by, _now()))
-    _put_first(places_of(plan).question, question, accept_unconditional=accept_unconditional)
-    return _standing(approval_of(places_of(plan)).question, places_of(plan).question)
+    _put_if_absent(places_of(plan).question, question, accept_unconditional=accept_unconditional)
+    return _existing_document(approval_of(places_of(plan)).question, places_of(plan).question)
 
 
 def decide(
@@ -39,8 +39,8 @@ def decide(
     """
     permit(plan, Transition.ASK)
     decision = msgspec.json.encode(Decision(approved, answer, by, _now()))
-    _put_first(places_of(plan).decision, decision, accept_unconditional=accept_unconditional)
-    return _standing(approval_of(places_of(plan)).decision, places_of(plan).decision)
+    _put_if_absent(places_of(plan).decision, decision, accept_unconditional=accept_unconditional)
+    return _existing_document(approval_of(places_of(plan)).decision, places_of(plan).decision)
 
 
 def decide_cut_over(
@@ -48,11 +48,11 @@ def decide_cut_over(
 ) -> Decision:
     """Put the decision on the cut-over to a followed target if there is none, and return the decision."""
     uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _now()))
-    _put_first(uri, decision, accept_unconditional=accept_unconditional)
-    return _standing(cut_over_decision(target), uri)
+    _put_if_absent(uri, decision, accept_unconditional=accept_unconditional)
+    return _existing_document(cut_over_decision(target), uri)
 
 
-def _put_first(uri: str, document: bytes, *, accept_unconditional: bool) -> None:
+def _put_if_absent(uri: str, document: bytes, *, accept_unconditional: bool) -> None:
     store = open_store(uri)
     if not accept_unconditional:
         store.put_if_absent(uri, document)
@@ -60,10 +60,10 @@ def _put_first(uri: str, document: bytes, *, accept_unconditional: bool) -> None
         store.put(uri, document)
 
 
-def _standing(document: D | None, uri: str) -> D:
+def _existing_document(document: D | None, uri: str) -> D:
     if document is None:
         raise StoreError(
-            "a document that this run has just written no longer exists: the target was discarded meanwhile", path=uri
+            "a document that this run has just written is gone: the target was discarded meanwhile", path=uri
         )
     return document
 

@@ -26,7 +26,7 @@ from rescale.text.errors import IntegrityError
 
 
 class PutCandidate(NamedTuple):
-    """The place of a candidate, and the SHA-256 (hex) of its bytes."""
+    """URI of a candidate, and the SHA-256 (hex) of its bytes."""
 
     uri: str
     sha256: str
@@ -35,8 +35,8 @@ class PutCandidate(NamedTuple):
 def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """Put the candidate beside the target. Validation compares it with the source, and publication copies it.
 
-    In a published target the candidate is the existing `_metadata`, not one built from the handles: only so can
-    validation show that it belongs to another plan.
+    In a published target, the candidate is the existing `_metadata`, not one built from the handles, so that validation
+    can show that it belongs to another plan.
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
@@ -60,7 +60,7 @@ def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandl
             found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
-    operators = tuple(_operator(entry, by_id[entry.operator_id], handles) for entry in source.operators)
+    operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
     properties = savepoint_properties(canonical=_is_canonical(plan)) if source.properties else b""
     return write_metadata(replace(source, operators=operators, properties=properties))
 
@@ -70,7 +70,7 @@ def _is_canonical(plan: Plan) -> bool:
     return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
 
 
-def _operator(
+def _operator_state(
     entry: OperatorState, planned: OperatorPlan, handles: dict[tuple[str, Slot, int], bytes]
 ) -> OperatorState:
     entry = replace(entry, max_parallelism=planned.new_max_parallelism)

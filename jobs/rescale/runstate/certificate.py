@@ -27,9 +27,9 @@ from rescale.text.errors import IntegrityError, RequestError
 COMPLETE = "complete"
 
 _DIGEST = "document_sha256"
-_OR_AGAIN = Advice(command("validate"), "; else ", SAME_COMMAND)
-_DAMAGED = Advice("if the result is published, move the certificate away, then compare it with its source: ", _OR_AGAIN)
-_ADVICE = Advice("if the result is published, compare it with its source: ", _OR_AGAIN)
+_VALIDATE = Advice(command("validate"), "; else ", SAME_COMMAND)
+_DAMAGED = Advice("if the result is published, move the certificate away, then compare it with its source: ", _VALIDATE)
+_ADVICE = Advice("if the result is published, compare it with its source: ", _VALIDATE)
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
     `hash_is` says how sure the rule `key_hash` is; both are None where no rule is known. `left_out` is the number of
-    records of each dropped state, which the source has and the result does not. `old_rows` counts the old rows of each
-    state that loses such.
+    records of each dropped state, which the source has and the result does not. `old_rows` counts the old rows that
+    each state loses.
     """
 
     compared: int
@@ -54,7 +54,7 @@ class CertifiedRecords:
 class CertifiedOldRows:
     """Old rows of a state that the source has and the result does not: whole rows, and elements of lists.
 
-    The elements include those of whole rows. The time of last access of each was read.
+    The elements include those of whole rows. The last access to each row and element was read and is old enough.
     """
 
     rows: int
@@ -73,8 +73,8 @@ class CertifiedState:
 class CertifiedDirectories:
     """RocksDB directories of an operator: compared file by file, without their rows, or record by record.
 
-    The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. Files of
-    `deleted_ranges` hide rows of other subtasks.
+    The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. `deleted_ranges`
+    files hide rows of other subtasks by range tombstones.
     """
 
     by_files: int
@@ -86,7 +86,7 @@ class CertifiedDirectories:
 
 @dataclass(frozen=True)
 class CertifiedChecksums:
-    """Bytes that were not read but compared by checksums of the store, and the algorithms of these checksums."""
+    """Number of bytes that were compared by the store's checksums instead of being read, and their algorithms."""
 
     algorithms: tuple[str, ...]
     bytes: int
@@ -106,9 +106,9 @@ class CertifiedTables:
 
 @dataclass(frozen=True)
 class CertifiedChanges:
-    """Rows of an operator that continues a base: rows that `left` since (replaced or deleted), and rows that `came`.
+    """Changes of an operator since the base: rows that `left` (replaced or deleted), and rows that `came` (new ones).
 
-    `files_of_base` files of the base are in the result byte for byte. The digest of a state is the base's digest, less
+    The result contains `files_of_base` files of the base unchanged. The digest of a state is the base's digest, less
     the rows that left, plus the rows that came.
     """
 
@@ -236,7 +236,7 @@ def certificate_for(plan: Plan) -> Certificate:
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(
-            "the certificate is another plan's; nothing was published",
+            "the certificate is another plan's",
             path=places_of(plan).certificate,
             expected=plan.digest,
             found=certificate.plan,

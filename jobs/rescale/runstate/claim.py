@@ -1,8 +1,8 @@
 """The claim on a target: one plan at a time owns it.
 
-A run writes the claim right after its plan, put only if absent, and the claim names the plan. A run of the same plan
-resumes; a run of another plan is refused before it writes a byte. A store that ignores the condition would let two
-runs mix, so the condition is tried here on a probe, before anything else is written.
+A run puts the claim, if absent, right after its plan. The claim names the plan. A run of the same plan resumes; a run
+of another plan is refused before it writes a byte. A store that ignores the condition would let two runs mix, so the
+condition is tried here on a probe, before anything else is written.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _probe_conditions(store: Store, target: str) -> None:
 def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
     refuse_unsafe_target(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # otherwise the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -133,12 +133,12 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=_published_before(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
+            found=_published_result(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
             advice=_other_target(plan.target, published, foreign),
         )
 
 
-def _published_before(target: str, published: bool) -> str | None:
+def _published_result(target: str, published: bool) -> str | None:
     """Return which plan published the existing `_metadata`, or None if no certificate names it."""
     if not published:
         return None

@@ -15,7 +15,7 @@ from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError
 
-_OF_PLAN = re.compile(r"plan-([0-9a-f]{64})\.json")
+_PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
 DOCUMENT_LIMIT = 1 << 30
 """Largest document of our own that is read, in bytes."""
@@ -50,7 +50,7 @@ def store_report_data(plan: Plan, data: bytes) -> None:
     open_store(uri).put(uri, data)
 
 
-def refuse_other_result(uri: str) -> None:
+def refuse_unsafe_result(uri: str) -> None:
     """Raise `RequestError` if the result document of a step would replace another file, or be in a snapshot.
 
     Beside a target, a file with the name of such a document is always Rescale's own.
@@ -94,7 +94,7 @@ def load_plan(uri: str) -> Plan:
 
 def _read_plan(uri: str) -> Plan:
     """Read the plan, and compare its digest with the one in its name, so that a misread cannot go unnoticed."""
-    plan, named = plan_from_json(read_document(uri), uri), _OF_PLAN.fullmatch(name(uri))
+    plan, named = plan_from_json(read_document(uri), uri), _PLAN_NAME.fullmatch(name(uri))
     if named is not None and named[1] != plan.digest:
         raise SnapshotError(
             "the plan was changed after it was written: its digest is not the one in its name",

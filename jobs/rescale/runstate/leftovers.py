@@ -1,7 +1,7 @@
 """Removal of the unfinished uploads and temporary files of a killed run, before the result is published.
 
 A lost answer or a killed task leaves an open multipart upload, which the store keeps and bills, or temporary files.
-When all files of state exist, nothing needs them. If another run of the plan is still writing, it starts these files
+Nothing needs them once all files of state exist. If another run of the plan is still writing, it starts these files
 again.
 """
 

@@ -1,4 +1,4 @@
-"""Places of a run's files: the result is flat in the target, and the run's documents are in `<target>.rescale/`.
+"""Places of a run's files: those of the result in the target, and the run's documents in `<target>.rescale/`.
 
 Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
 """
@@ -41,7 +41,7 @@ def beside(target: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """The places of the run of one plan; `digest` is the plan's, in hex."""
+    """The places of a plan's run; `digest` is the plan's SHA-256 in hex."""
 
     target: str
     digest: str
@@ -66,7 +66,6 @@ class Places:
 
     @property
     def decision(self) -> str:
-        """The decision about the plan."""
         return self._beside(f"approval-{self.digest}.json")
 
     @property
@@ -126,7 +125,6 @@ class Places:
 
 
 def places_of(plan: Plan) -> Places:
-    """Return the places of a plan's run."""
     return Places(plan.target, plan.digest)
 
 
@@ -162,12 +160,11 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
-    """Return the place of the claim on a target."""
     return join(beside(target), "claim")
 
 
 def prepared_place(target: str) -> str:
-    """Return the place of the plan by which files were copied ahead into a target."""
+    """Return the place of the plan of a preparation, which copied files ahead into a target."""
     return join(beside(target), "prepared.json")
 
 
@@ -177,12 +174,11 @@ def discarding_place(target: str) -> str:
 
 
 def probe_place(target: str, name: str) -> str:
-    """Return the place of a probe, by which a store is tried; `name` is random."""
+    """Return the place of a probe, a small file that tests the store; `name` is random."""
     return join(beside(target), f"probe-{name}")
 
 
 def certificate_place(target: str) -> str:
-    """Return the place of the certificate of a target."""
     return join(beside(target), "certificate.json")
 
 
@@ -219,5 +215,5 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 
 def is_in_follower_directory(uri: str) -> bool:
-    """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
+    """Return whether a URI is among the pins or rounds of a follower, which are not protected because they change."""
     return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

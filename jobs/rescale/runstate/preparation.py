@@ -20,8 +20,8 @@ each request that deletes. If there is one, it removes the files that it has cop
 names them. If it is killed before that, the run removes them. A file that is put after the run has published stays; no
 handle refers to it.
 
-Limits. A process can be paused for any time between its check for a claim and the request that follows. If a
-preparation is paused there before it deletes a file, and a run publishes a result with this file, the file is lost.
+Limits. A process can be paused for any time between its check for a claim and its next request. If a preparation is
+paused there before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError
 
-_AT_ONCE = 100
-"""Files deleted between two checks that no run has claimed the target."""
+_FILES_BETWEEN_CHECKS = 100
+"""Number of files deleted between two checks for a claim on the target."""
 
-_REMOVABLE = (State.CLAIMED, State.MOVED, State.CERTIFIED)
-"""States of a run that may remove prepared files which its result lacks."""
+_REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
+"""States in which a run may remove prepared files that are not part of its result."""
 
 
 def is_prepared(target: str) -> bool:
@@ -65,7 +65,7 @@ def prepared_sizes(plan: Plan) -> dict[str, int]:
 def begin_preparing(plan: Plan) -> None:
     """Let the target be prepared by this plan.
 
-    Raises `RequestError` if a run has claimed it, if others' files are in it, or if the plan names no file to copy.
+    Raises `RequestError` if a run has claimed it, if it holds files of others, or if the plan names no file to copy.
     """
     if not prepared_sizes(plan):
         raise RequestError(
@@ -99,10 +99,10 @@ def end_preparing(plan: Plan) -> None:
 
     Raises `RequestError` if the target was claimed or discarded meanwhile.
     """
-    unused = _unused(plan.target, prepared_sizes(plan))
-    for at in range(0, len(unused), _AT_ONCE):
+    unused = _unused_files(plan.target, prepared_sizes(plan))
+    for at in range(0, len(unused), _FILES_BETWEEN_CHECKS):
         refuse_claimed(plan.target)
-        open_store(plan.target).delete(unused[at : at + _AT_ONCE])
+        open_store(plan.target).delete(unused[at : at + _FILES_BETWEEN_CHECKS])
     refuse_claimed(plan.target)
 
 
@@ -127,12 +127,12 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
 
 
 def remove_unused_files(plan: Plan) -> None:
-    """Remove prepared files that the result of a run lacks, before the run publishes it."""
-    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVABLE:
-        open_store(plan.target).delete(_unused(plan.target, prepared_sizes(plan)))
+    """Remove the prepared files that are not part of a run's result, before the run publishes it."""
+    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
+        open_store(plan.target).delete(_unused_files(plan.target, prepared_sizes(plan)))
 
 
-def _unused(target: str, used: Collection[str]) -> list[str]:
+def _unused_files(target: str, used: Collection[str]) -> list[str]:
     """Return the prepared files in a target that are not `used`."""
     entries = open_store(target).list(target)
     return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used]

@@ -1,4 +1,7 @@
-"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result."""
+"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result.
+
+If the job does not start from the result, its cut-over withdraws the publication.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from dataclasses import dataclass
 
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.certificate import Certificate, certificate_for
+from rescale.runstate.certificate import Certificate, certificate_beside, certificate_for
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.documents import read_document
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import places_of
 from rescale.runstate.preparation import remove_unused_files
+from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
 from rescale.storage.store import open_store
@@ -36,27 +40,27 @@ class Published:
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
-    """Put the bytes that the certificate names as `_metadata`, if absent, and nothing else.
+    """Put the candidate that the certificate names as `_metadata`, if absent.
 
     Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
     before; and `RequestError` if the result is being discarded, or was discarded meanwhile.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
-    certificate, candidate = read_again_on_failure(lambda: _certified(plan), DOCUMENTS)
+    certificate, candidate = read_again_on_failure(lambda: _certified_candidate(plan), DOCUMENTS)
     if not already:
         clear_leftovers(places_of(plan))
         remove_unused_files(plan)
     check_files(plan.target, certificate.files, published=already)
     if not already:
-        already = _begin(plan, claim)
-    if already or not _put(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
-        _refuse_another(places_of(plan).metadata, candidate, certificate)
+        already = _begin_publishing(plan, claim)
+    if already or not _put_metadata(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
+        _refuse_other_metadata(places_of(plan).metadata, candidate, certificate)
     _put_published_mark(plan)
     return Published(plan.target, certificate.candidate_sha256, already, certificate.proof, certificate.bytes)
 
 
-def _begin(plan: Plan, claim: Claim | None) -> bool:
+def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     """Put the mark that precedes `_metadata`; return whether another run has published meanwhile.
 
     Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or `_metadata` is gone since
@@ -68,21 +72,21 @@ def _begin(plan: Plan, claim: Claim | None) -> bool:
     return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
 
-def _refuse_another(uri: str, candidate: bytes, certificate: Certificate) -> None:
-    """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if it reads differently each time."""
-    looks = []
+def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
+    """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if two reads of it differ."""
+    contents = []
     for _ in range(2):  # a single read may be wrong
-        looks.append(read_document(uri))
-        if looks[-1] == candidate:
+        contents.append(read_document(uri))
+        if contents[-1] == candidate:
             return
     another = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
-        found=f"one with SHA-256 {hashlib.sha256(looks[0]).hexdigest()}",
+        found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
         advice="name another target",
     )
-    raise another if looks[0] == looks[1] else misread([RESULT], another)
+    raise another if contents[0] == contents[1] else misread([RESULT], another)
 
 
 def _put_published_mark(plan: Plan) -> None:
@@ -91,23 +95,23 @@ def _put_published_mark(plan: Plan) -> None:
         store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
 
 
-def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
+def _put_metadata(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
     """Put the candidate as `_metadata`; return whether the store guarantees that it exists now."""
     store = open_store(uri)
     if not accept_unconditional:
         return store.put_if_absent(uri, candidate)
-    store.put(uri, candidate)  # no conditional request, which the store may not support
+    store.put(uri, candidate)  # the store may not support a conditional request
     return False
 
 
-def _certified(plan: Plan) -> tuple[Certificate, bytes]:
+def _certified_candidate(plan: Plan) -> tuple[Certificate, bytes]:
     """Return the certificate and the candidate. Raises `IntegrityError` if the certificate names another candidate."""
     certificate, place = certificate_for(plan), places_of(plan).candidate
     candidate = read_document(place)
     sha256 = hashlib.sha256(candidate).hexdigest()
     if certificate.candidate_sha256 != sha256:
         raise IntegrityError(
-            "the candidate for `_metadata` is not the validated one; nothing was published",
+            "the candidate for `_metadata` is not the validated one",
             path=place,
             expected=certificate.candidate_sha256,
             found=sha256,
@@ -131,7 +135,7 @@ def _claim_on(plan: Plan) -> Claim | None:
 
 
 def _give_way(plan: Plan, claim: Claim | None) -> None:
-    """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first gives way itself.
+    """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first stops by itself.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
     could end between the two checks. If the claim has changed, the mark that was just put is void, and is removed.
@@ -149,6 +153,22 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
         path=plan.target,
         advice=Advice(SAME_COMMAND, " when the discard has ended"),
     )
+
+
+def withdraw(plan: Plan) -> None:
+    """Remove a result that is or may be published, and from which no job runs; the target's follower stays.
+
+    An interrupted withdrawal can be repeated. Raises `RequestError` if the result cannot have been published.
+    """
+    permit(plan, Transition.WITHDRAW)
+    _put_published_mark(plan)
+    store, certificate = open_store(plan.target), certificate_beside(plan.target)
+    files = () if certificate is None else certificate.files
+    uris = [places_of(plan).metadata, *(file.uri(plan.target) for file in files if not file.is_elsewhere)]
+    existing = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
+    store.delete(existing[:1])
+    store.delete(existing[1:])
+    discard(plan.target, keeps_follower=True)
 
 
 def is_published(plan: Plan) -> bool:

@@ -43,11 +43,11 @@ from rescale.text.names import quoted
 _NOTE = "the files of plan {} in this target are being discarded\n"
 _PLAN = re.compile(rb"[0-9a-f]{64}")
 
-_AT_ONCE = 500
-"""Files deleted between two ownership checks."""
+_FILES_BETWEEN_CHECKS = 500
+"""Number of files deleted between two ownership checks."""
 
 _MAX_ROUNDS = 3
-"""Rounds in which new files are removed before that is an error; an outdated listing may cause one."""
+"""Largest number of listings with new files: an outdated listing explains one, an active run explains more."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _give_way(state, target)
-    listing = _list(target, keeps_prepared=keeps_follower)
+    listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
     of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
@@ -95,7 +95,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
     """Raise `RequestError` if the claiming plan has another target: then the documents were copied or moved here.
 
-    A plan that cannot be read names no target, and is checked where the names of files depend on it.
+    If the plan cannot be read, its target is unknown; the error comes later, when the plan's file names are needed.
     """
     if digest is None or open_store(target).stat(uri := Places(target, digest).plan) is None:
         return
@@ -105,11 +105,11 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
         return
     if not is_same_place(planned, target):
         raise RequestError(
-            "the documents beside the target are those of a run with another target: somebody has copied or moved them",
+            "the documents beside the target were copied or moved here: they belong to a run with another target",
             path=beside(target),
             expected=f"documents of a run to {target}",
             found=planned,
-            advice="discard the target that the run was given; if nobody needs this copy, remove it yourself",
+            advice="discard the target of that run; if this copy is not needed, remove it yourself",
         )
 
 
@@ -117,7 +117,7 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """Files in a target and beside it; `documents` are the documents of runs among the latter.
 
-    `beside` lacks the files of the target's follower: only while its document exists, they are known to be its own.
+    `beside` lacks the files of the target's follower, which are known to be its own only while its document exists.
     With `keeps_prepared`, files that were copied ahead are in none of the lists.
     """
 
@@ -137,12 +137,12 @@ class _Listing:
 
     @property
     def prepared(self) -> list[str]:
-        """Files in the target that were copied ahead, if it is prepared."""
+        """Files that were copied ahead into the target; none if it is not prepared."""
         is_prepared = prepared_place(self.target) in self.documents
         return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
 
 
-def _list(target: str, *, keeps_prepared: bool) -> _Listing:
+def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
     has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
@@ -162,7 +162,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     """
     if digest is None:
         if listing.inside and not listing.documents:
-            raise _no_run(listing.target, listing.inside)
+            raise _not_ours(listing.target, listing.inside)
         return listing.prepared
     if state is State.EMPTIED:
         refuse_unless(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
@@ -170,7 +170,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if not listing.inside:
         return []
     plan = Places(listing.target, digest).plan
-    if open_store(plan).stat(plan) is None:  # a slow run claimed the target while it was being discarded
+    if open_store(plan).stat(plan) is None:  # a slow run has claimed the target during its discard
         return []
     # A damaged plan, which would name other files and leave those of the run behind, fails to load.
     planned = planned_names(load_plan(plan))
@@ -187,8 +187,8 @@ def _remove_documents(listing: _Listing, plan: str | None) -> None:
 
 
 def _remove_files(target: str, files: Sequence[str], plan: str | None) -> None:
-    for at in range(0, len(files), _AT_ONCE):
-        _remove(files[at : at + _AT_ONCE], target, plan)
+    for at in range(0, len(files), _FILES_BETWEEN_CHECKS):
+        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan)
 
 
 def _remove_last(listing: _Listing, plan: str | None) -> None:
@@ -197,7 +197,7 @@ def _remove_last(listing: _Listing, plan: str | None) -> None:
 
 
 def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
-    """Delete files, unless another discard has ended: earlier checks may no longer hold."""
+    """Delete files. Raises `RequestError` if another discard has ended: earlier checks may no longer hold."""
     _give_way_to_another(target, plan)
     open_store(target).delete(uris)
 
@@ -253,7 +253,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return the files that exist: a bucket policy may refuse to delete objects that the run has not put."""
+    """Return the files that exist. A bucket policy may refuse to delete objects that this run did not put."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 
@@ -278,7 +278,7 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     )
 
 
-def _no_run(target: str, inside: Sequence[str]) -> RequestError:
+def _not_ours(target: str, inside: Sequence[str]) -> RequestError:
     late = [uri for uri in inside if plan_in_name(name(uri)) is not None]
     if not late:
         return RequestError(

@@ -18,12 +18,12 @@ to be repaired. A later run of the same plan reads the state, keeps the files th
                                                   last of all          written
     CERTIFIED   a candidate for `_metadata`, and  validate, the        the candidate was compared   the plan; discard
                 a certificate that names it       certificate last     with the source
-    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have         the plan
+    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have         the plan; withdraw
                                                   `_metadata`          existed, and be deleted
-    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   its readers
-    GONE        `published` and files of state,   publish, after       a job may own the files      nobody
+    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   readers; withdraw
+    GONE        `published` and files of state,   publish, after       a job may own the files      withdraw
                 without `_metadata`               `_metadata`
-    EMPTIED     the same without any file         publish, likewise    no files are left            discard
+    EMPTIED     the same without any file         publish, likewise    no files are left            discard; withdraw
     TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
     OCCUPIED    `_metadata` without a claim       another program      it is not ours               nobody
 
@@ -45,6 +45,10 @@ after it.
   `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target. A publisher checks the
   mark right before it puts `_metadata`, because it may have been paused while its successor published.
 
+Only the process whose cut-over has failed may withdraw a result: it has ended the job that it started from the result,
+so nobody reads the result or owns it. `withdraw` puts the second mark, deletes `_metadata` and then the files, as a job
+that owns the result would, and discards the rest.
+
 Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
 decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
@@ -57,14 +61,13 @@ file. A mark is removed by `discard`, when no file is left; or by the publisher 
 discarded before. `discard` checks its note again before each request that deletes: if the note is gone, another discard
 has finished, and the files may belong to a new run.
 
-Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target:
-the target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`).
+Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target: the
+target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`).
 
-Limits. A process can be paused for any time between its last check and the request that follows, and no store has a
-request that does both. So three things can go wrong. A publisher that is paused for as long as a job takes to own the
-result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a new run of the
-same plan. A paused publisher publishes although meanwhile the question of an approval
-has been put.
+Limits. No store can check one file and change another in one request, so a process can be paused for any time between
+its last check and the request that follows. Three things can go wrong. A publisher that is paused for as long as a job
+takes to own the result and to replace it puts a `_metadata` whose files are gone. A paused `discard` deletes files of a
+new run of the same plan. A paused publisher publishes although meanwhile the question of an approval has been put.
 """
 
 from __future__ import annotations
@@ -88,10 +91,10 @@ from rescale.text.names import quoted
 _LISTINGS = 2
 """Number of empty listings after which a directory counts as empty: a listing may be outdated."""
 
-_SHOWN = 500
-"""Characters that an error shows of a file that is not a claim; a claim is shorter."""
+_QUOTED_CHARACTERS = 500
+"""Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
-_THE_RUN_COPIES = "the run that has claimed it copies what is missing"
+_RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, as they name the handles that they write."""
@@ -121,6 +124,7 @@ class Transition(StrEnum):
     MOVE = auto()
     CERTIFY = auto()
     PUBLISH = auto()
+    WITHDRAW = auto()
     DISCARD = auto()
 
 
@@ -157,12 +161,14 @@ TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
         Transition.MOVE: State.PUBLISHING,
         Transition.CERTIFY: State.PUBLISHING,
         Transition.PUBLISH: State.PUBLISHED,
+        Transition.WITHDRAW: State.FREE,
     },
     State.PUBLISHED: dict.fromkeys(
         (Transition.CLAIM, Transition.ASK, Transition.MOVE, Transition.CERTIFY, Transition.PUBLISH), State.PUBLISHED
-    ),
-    State.GONE: {},
-    State.EMPTIED: {Transition.DISCARD: State.FREE},
+    )
+    | {Transition.WITHDRAW: State.FREE},
+    State.GONE: {Transition.WITHDRAW: State.FREE},
+    State.EMPTIED: {Transition.WITHDRAW: State.FREE, Transition.DISCARD: State.FREE},
     State.TAKEN: {Transition.DISCARD: State.FREE},
     State.OCCUPIED: {},
 }
@@ -173,7 +179,7 @@ _STATES = {
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
     State.CERTIFIED: "the result is validated, and not published yet",
-    State.PUBLISHING: "the target was about to be published, and may have been",
+    State.PUBLISHING: "the target was about to be published, and may have been published",
     State.PUBLISHED: "the target is published",
     State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
     State.EMPTIED: "the target was published, and all of its files are gone: only the documents beside it are left",
@@ -187,6 +193,7 @@ _RULES = {
     Transition.MOVE: "state is only moved into a target that the plan has claimed",
     Transition.CERTIFY: "only a complete result can be validated",
     Transition.PUBLISH: "only a validated result can be published",
+    Transition.WITHDRAW: "only a result that was published can be withdrawn",
     Transition.DISCARD: "discard removes only what an unpublished run left",
 }
 
@@ -200,19 +207,19 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
     """Return the state of a target that the plan with the digest `holder` claims; None without a claim."""
     places, store = Places(target, ""), open_store(target)
 
-    def is_there(place: str) -> bool:
+    def exists(place: str) -> bool:
         return store.stat(place) is not None
 
     ours = holder is not None and holder == digest
-    if is_there(places.metadata):
+    if exists(places.metadata):
         return State.PUBLISHED if ours else State.OCCUPIED
     if not ours:
         return State.FREE if holder is None else State.TAKEN
-    if is_there(places.published):
+    if exists(places.published):
         return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED
-    if is_there(places.candidate) and is_there(places.certificate):
-        return State.PUBLISHING if is_there(places.publishing) else State.CERTIFIED
-    return State.MOVED if all(is_there(places.written_handles(step)) for step in STEPS) else State.CLAIMED
+    if exists(places.candidate) and exists(places.certificate):
+        return State.PUBLISHING if exists(places.publishing) else State.CERTIFIED
+    return State.MOVED if all(exists(places.written_handles(step)) for step in STEPS) else State.CLAIMED
 
 
 def permit(plan: Plan, transition: Transition) -> State:
@@ -276,7 +283,7 @@ def refuse_unless(
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_THE_RUN_COPIES
+        advice=_RUN_COPIES_THE_REST
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
         else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
@@ -329,7 +336,7 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",
             path=uri,
-            found=data[:_SHOWN].decode(errors="replace"),
+            found=data[:_QUOTED_CHARACTERS].decode(errors="replace"),
             advice="name another target",
         ) from None
 
@@ -346,8 +353,8 @@ def is_being_discarded(target: str) -> bool:
     return open_store(uri).stat(uri) is not None
 
 
-def _advice(state: State, target: str, holders: State | None) -> str:
-    """Return advice for a target in this state; `holders` is its state for the plan that has claimed it."""
+def _advice(state: State, target: str, holder_state: State | None) -> str:
+    """Return advice for a target in this state; `holder_state` is its state for the plan that has claimed it."""
     match state:
         case State.CLAIMED | State.MOVED:
             return Advice(SAME_COMMAND, ": it resumes")
@@ -362,7 +369,7 @@ def _advice(state: State, target: str, holders: State | None) -> str:
             return Advice("remove these documents, or name another target: ", command("discard", quoted(target)))
         case State.PUBLISHED | State.OCCUPIED:
             return "to remove it, delete the directory yourself"
-        case State.TAKEN if holders is not None and Transition.DISCARD not in TRANSITIONS[holders]:
+        case State.TAKEN if holder_state is not None and Transition.DISCARD not in TRANSITIONS[holder_state]:
             return "name another target"
         case State.TAKEN:
             return Advice(

@@ -28,10 +28,10 @@ _DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
     ours = [resolve_links(target), beside(target)]
-    lexically = any(
+    by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in ours
     )
-    if lexically or _overlap(snapshot, target):
+    if by_name or _overlaps(snapshot, target):
         raise RequestError(
             "the target must be neither inside the source nor around it",
             path=target,
@@ -40,7 +40,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
         )
 
 
-def _overlap(snapshot: str, target: str) -> bool:
+def _overlaps(snapshot: str, target: str) -> bool:
     if is_s3(snapshot) or is_s3(target):
         return False
     source, place = location_of(Path(snapshot)), location_of(Path(target))
@@ -66,7 +66,7 @@ def refuse_unsafe_target(plan: Plan) -> None:
 
 
 def check_documents(target: str) -> None:
-    """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
+    """Raise `RequestError` if the directory beside a target, or a subdirectory, is not ours."""
     if is_s3(target):
         return
     with translated_errors(beside(target)):
@@ -78,14 +78,14 @@ def _check_documents(target: str, documents: Path) -> None:
     if not documents.is_dir():
         return
     if not document_folders.is_marked(documents):
-        names = _foreign(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
+        names = _foreign_names(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
         left = [path.name for path in documents.iterdir()]
         if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
             raise document_folders.not_ours(documents, f"other files, such as {min(names or left)}")
     for name in document_folders.FOLDERS:
         document_folders.refuse_other_place(documents / name)
     staging = documents / document_folders.STAGING
-    if names := _foreign(staging, is_staged):
+    if names := _foreign_names(staging, is_staged):
         raise document_folders.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
 
 
@@ -100,8 +100,8 @@ def take_documents(target: str) -> None:
             owned.mark(documents)
 
 
-def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
-    """Return the names in a directory that are not names of ours, or that belong to links, directories or devices."""
+def _foreign_names(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
+    """Return the names in a directory that are not ours, or that belong to links, directories or devices."""
     names = []
     try:
         for path in folder.iterdir():

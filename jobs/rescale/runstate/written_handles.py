@@ -60,20 +60,20 @@ class WrittenHandles:
 
 
 def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenHandles | None:
-    """Return the handles of an earlier try of a moving step if all their files are `existing` (sizes by name), or None.
+    """Return the handles that an earlier attempt wrote; None unless all their files are `existing` (sizes by name).
 
     Raises `RequestError` if the target is not the plan's, and `IntegrityError` if a published result is incomplete.
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    gone = _gone(plan, handles.files, existing) if handles is not None else []
+    gone = _missing_files(plan, handles.files, existing) if handles is not None else []
     if handles is not None and not gone:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
         raise IntegrityError(
             "the published result is incomplete"
             if state is State.PUBLISHED
-            else "the result, which was about to be published and may have been, is incomplete",
+            else "the result is incomplete, although it may have been published",
             path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
             found=f"{len(gone)} files are missing or truncated" if gone else "no list of the written files",
             advice="Rescale never writes into a published result: name another target and run again",
@@ -81,8 +81,8 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
     return None
 
 
-def _gone(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    """Return the names of files that are missing or have another size; files not in the listing are looked up again."""
+def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+    """Return the names of files that are missing or have another size, after a second look at those not listed."""
     missed = [file for file, size in files.items() if existing.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
@@ -104,7 +104,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise IntegrityError(
-            f"the handles of written files cannot be read: {error}", path=uri, advice=_start_anew(plan)
+            f"the handles of written files cannot be read: {error}", path=uri, advice=_discard_and_rerun(plan)
         ) from None
     if handles.plan != plan.digest:
         raise IntegrityError(
@@ -112,12 +112,12 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
             path=uri,
             expected=plan.digest,
             found=handles.plan,
-            advice=_start_anew(plan),
+            advice=_discard_and_rerun(plan),
         )
     return handles
 
 
-def _start_anew(plan: Plan) -> Advice:
+def _discard_and_rerun(plan: Plan) -> Advice:
     return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
 
 

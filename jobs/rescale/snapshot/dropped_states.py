@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.operator_state import write_operator_state_header
 from rescale.snapshot.model import ElementStream, Operator
 from rescale.text.advice import Advice, mention
@@ -82,7 +82,7 @@ def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
         table.extent.length
         for database in operator.databases
         for table in database.tables
-        if understood(database.parsed).states[table.state].name == lost.name
+        if require_header(database.parsed).states[table.state].name == lost.name
     ]
     return replace(lost, stored_bytes=sum(tables))
 

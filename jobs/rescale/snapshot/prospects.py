@@ -34,7 +34,7 @@ _ORDER = list(Restores)
 
 
 class RestoreReason(msgspec.Struct, frozen=True):
-    """Why another release of Flink does not restore something, with the Flink class of the rule, and what to do."""
+    """Why another release of Flink does not restore a state, the Flink class of this rule, and what to do."""
 
     why: str
     flink_class: str

@@ -1,4 +1,4 @@
-"""Files of a job's checkpoints are copied while it runs on a real session cluster; after the stop, only the rest is."""
+"""Files of a running job's checkpoints are copied on a real session cluster; after the stop, only the rest."""
 
 from __future__ import annotations
 
@@ -28,17 +28,11 @@ from rescale.runstate.preparation import is_prepared
 from support.deferring import run_operator
 from support.live_story import LiveStory
 from support.pipeline import execute_without_spark, plan_rescale
-from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+from support.session_cluster import ROCKSDB, SMALL_FILES, SessionCluster, has_checkpoint, native_options, wait_until
 
 KEYS, VALUE_SIZE, RATE = "60000", "500", "1000"
 LOADED = 20_000
 """Records after which two subtasks have written each of their keys once."""
-
-SMALL_FILES = {
-    "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
-    "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
-}
-"""Options with which a compaction rewrites a few of many files, and not all there is."""
 
 MAIN = "Bulk"
 

@@ -44,7 +44,7 @@ class Topic:
         return "run", self.broker, self.name
 
     def committed(self) -> list[tuple[int, int]]:
-        """Each number, and how many of its key came before it."""
+        """Return each committed number, with the count of its key before it."""
         lines = (line.split() for line in self._run("read").splitlines())
         return [(int(number), int(before)) for number, before in lines]
 
@@ -96,7 +96,7 @@ UNCERTAIN = (
 
 
 def assert_each_once(committed: list[tuple[int, int]]) -> None:
-    """The numbers of a split are those from its first one on; a key has counted each of its numbers."""
+    """Check that splits have all numbers from the first one on, and that keys have counted each of their numbers."""
     numbers = sorted(number for number, _ in committed)
     half = LAST // SUBTASKS
     for split in range(SUBTASKS):

@@ -39,7 +39,7 @@ class Cluster:
     def latest_checkpoints(self, _: str) -> LatestCheckpoints | None:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
-    def seconds_of_old_answers(self) -> float:
+    def answer_cache_seconds(self) -> float:
         return OLD_SECONDS
 
 

@@ -24,7 +24,7 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.snapshot.reading.discovery import complete_checkpoints, find_metadata
 from rescale.snapshot.reading.opening import open_snapshot
-from rescale.text.errors import RequestError, SnapshotError
+from rescale.text.errors import RequestError, SnapshotError, StoreError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import ONE_CHECKPOINT, ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
@@ -172,7 +172,8 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
 class EarlierStart:
     """A start of a job that has left its last checkpoint in `directory`.
 
-    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have one.
+    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have the
+    same id.
     """
 
     cluster: SessionCluster
@@ -185,8 +186,8 @@ class EarlierStart:
         """Return the numbers of the checkpoints in the directory."""
         return complete_checkpoints(str(self.directory))
 
-    def start_again(self, checkpoints: int) -> None:
-        run(self.cluster, self.options, checkpoints, job_id=self.job_id)
+    def start_again(self, checkpoints: int, snapshot: str = "") -> None:
+        run(self.cluster, self.options, checkpoints, job_id=self.job_id, snapshot=snapshot)
 
     def hand_over(self, before: JobToRestart, target: Path) -> int:
         """Stop the job, rescale its checkpoint, start it from the result; return the checkpoint's number."""
@@ -204,7 +205,8 @@ class EarlierStart:
 @pytest.fixture
 def earlier(cluster: SessionCluster) -> EarlierStart:
     """Return a start of a job that has left the checkpoint 6 or, if Flink has made one by itself, 7."""
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    failing = {"execution.checkpointing.tolerable-failed-checkpoints": "3"}
+    options = {**native_options(cluster, ROCKSDB), **KEPT, **failing}
     job_id = run(cluster, options, checkpoints=6)
     directory = Path(look(cluster, job_id, options).directory)
     with cluster.open() as flink:
@@ -231,6 +233,53 @@ def test_job_is_left_alone_while_the_highest_checkpoint_is_of_an_earlier_start(
     move(earlier.directory / f"chk-{highest}", tmp_path)
     before = look(cluster, earlier.job_id, earlier.options)
     assert earlier.hand_over(before, tmp_path / "result") == completed + 2
+
+
+@pytest.mark.slow
+def test_later_start_is_rescaled_once_its_checkpoints_have_passed_those_of_the_earlier_one(
+    cluster: SessionCluster, earlier: EarlierStart, tmp_path: Path
+) -> None:
+    """Flink does not overwrite a checkpoint of the earlier start: its own one with that number fails."""
+    (highest,) = earlier.numbers
+    with pytest.raises(StoreError, match="Flink could not take a checkpoint") as caught:
+        earlier.start_again(checkpoints=highest)
+    assert f"chk-{highest}/_metadata already exists" in str(caught.value.found)
+    with cluster.open() as flink:
+        newest = last_checkpoint.take_checkpoint(flink, earlier.job_id)
+    assert newest == earlier.numbers[-1] == highest + 1
+    assert find_metadata(str(earlier.directory)) == f"{earlier.directory}/chk-{newest}/_metadata"
+    before = look(cluster, earlier.job_id, earlier.options)
+    assert earlier.hand_over(before, tmp_path / "result") == newest + 2
+
+
+@pytest.mark.slow
+def test_later_start_from_the_last_checkpoint_is_rescaled(
+    cluster: SessionCluster, earlier: EarlierStart, tmp_path: Path
+) -> None:
+    """Its numbers go on, and the checkpoint that it was started from, and does not own, stays."""
+    (highest,) = earlier.numbers
+    earlier.start_again(checkpoints=1, snapshot=f"{earlier.directory}/chk-{highest}")
+    newest = earlier.numbers[-1]
+    assert earlier.numbers == [highest, newest]
+    before = look(cluster, earlier.job_id, earlier.options)
+    assert earlier.hand_over(before, tmp_path / "result") == newest + 2
+
+
+@pytest.mark.slow
+def test_job_that_somebody_starts_again_during_the_run_is_left_alone(
+    cluster: SessionCluster, earlier: EarlierStart
+) -> None:
+    """The run has looked at the earlier start, whose checkpoint still has the highest number."""
+    jar = RunJar(cluster.address, "counts.jar", "Counts", configuration=earlier.options)
+    before = JobToRestart(
+        cluster.address, earlier.job_id, "counts", StopMode.CHECKPOINT, str(earlier.directory), 2, jar
+    )
+    earlier.start_again(checkpoints=1)
+    state = TaskState()
+    with pytest.raises(TaskEnded, match="from an earlier start of the job"):
+        take(before, earlier.job_id, state)
+    assert state.get(CANCELS) is None
+    assert cluster.alive() == {earlier.job_id}
 
 
 def test_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:

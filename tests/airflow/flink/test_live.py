@@ -19,12 +19,14 @@ from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.live.watch import Watch
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.runstate.approval import decide_cut_over
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.places import beside, pins_place, rounds_place
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, StoreError
+from rescale.text.errors import RequestError, StoreError, UnsupportedError
 from support.deferring import run_operator
 from support.live_story import LiveStory, begin
-from support.session_cluster import SessionCluster, wait_until
+from support.session_cluster import SMALL_FILES, SessionCluster, wait_until
 
 
 def go_back(story: LiveStory) -> Any:
@@ -77,7 +79,8 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
     assert story.shapes(old) == {(2, 128)}
     wait_until(lambda: cluster.counts(old), "the job to count on")
     assert go_back(story)["job"] == old, "the task that goes back finds it"
-    with pytest.raises(RequestError, match="the job still runs, so a second one would do the same work twice"):
+    assert not [*open_store(story.target).list(story.target)], "the result from which the job did not start"
+    with pytest.raises(RequestError, match="the job runs again as it was: the target no longer follows this job"):
         story.follow()
     assert cluster.alive() == {old}
 
@@ -92,8 +95,43 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
         story.follow()
     (old,) = cluster.alive()
     assert story.shapes(old) == {(2, 128)}
-    left = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
-    assert not [uri for uri in left if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
+
+
+def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
+    """The job has another directory of checkpoints then, and uploads all files again, under new names."""
+    story = begin(
+        cluster, tmp_path / "again", "150000", "500", "100", main="Bulk", options=SMALL_FILES, cut_over="when approved"
+    )
+    wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
+    reported: list[Round] = []
+    report = Watch.report
+
+    def approve(watch: Watch, made: Round, waits_for: str | None) -> None:
+        report(watch, made, waits_for)
+        reported.append(made)
+        if waits_for == "an approval" and made.kind is RoundKind.ROUND:
+            decide_cut_over(story.target, {"by": "a test"}, "said so", approved=True)
+
+    with patch.object(Watch, "report", approve):
+        with (
+            patch.object(cut_over, "publish", side_effect=UnsupportedError("it cannot be published")),
+            pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
+        ):
+            story.follow()
+        assert "the same target: it continues the rounds" in str(caught.value.advice)
+        made, last = len(reported), reported[-1]
+        again = story.again()
+        again.state.update(story.state)  # as if all tasks of the run were cleared
+        assert again.before.directory != story.before.directory
+        summary = again.follow()
+    first = reported[made]
+    assert (first.kind, first.number, first.root) == (RoundKind.ROUND, last.number + 1, last.root)
+    state = sum(file.size for file in read_certificate(story.target).files)
+    assert first.bytes_read < state / 3, "of two sides"
+    assert story.shapes(summary["job"]) == {(3, 256)}
+    assert cluster.alive() == {summary["job"]}
+    assert summary["source"] == newest_checkpoint(again.before.directory)
+    assert _verify(summary, again.form, None)["verdict"] == "complete"
 
 
 @pytest.mark.slow

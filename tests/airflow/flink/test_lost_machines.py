@@ -2,9 +2,9 @@
 
 With high availability, a new JobManager restarts the job from its last checkpoint.
 
-There is one exception. A JobManager forgets which checkpoints of ended jobs were completed, and without high
-availability those of all jobs. If it is lost about the cancel, and a newer one lies in the job's directory than Flink
-has told, nobody knows which one is the last: then no job is started, and the error names both.
+There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed, and without high
+availability, of any job. If the old one is lost around the cancel, and the job's directory has a newer checkpoint than
+Flink has reported, it is unknown which one was completed last. Then no job is started, and the error names both.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from support.session_cluster import SessionCluster, session_cluster, wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SOON = {"heartbeat.interval": "1000", "heartbeat.timeout": "10000"}
-"""A TaskManager hears nothing from a JobManager that was killed; until this has passed, it waits for it, and keeps its
-tasks. Only then it registers with the new JobManager."""
+"""Timeouts after which a TaskManager gives up a killed JobManager, and registers with the new one."""
 
 MOMENTS = {
     "before the cancel": "cancel",
@@ -121,7 +120,7 @@ def machines(request: pytest.FixtureRequest, is_available: bool) -> Iterator[Ses
 
 @pytest.fixture
 def cluster(machines: SessionCluster) -> Iterator[SessionCluster]:
-    """Without a job, before and after the test."""
+    """Return the cluster, without a job before and after the test."""
     yield machines
     machines.clear()
 

@@ -193,7 +193,7 @@ def test_contradictory_fields_are_refused_by_the_first_task(wrong: dict[str, Any
 
 def test_value_without_a_field_is_refused_by_the_first_task() -> None:
     refuse_unknown_fields(filled(**PLACES), rescale_form())
-    with pytest.raises(RequestError, match="the form does not have a field that was given") as caught:
+    with pytest.raises(RequestError, match="a value was given for a field that the form does not have") as caught:
         refuse_unknown_fields(filled(**PLACES, paralelism=6), rescale_form())
     assert caught.value.found == "paralelism"
 

@@ -98,6 +98,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
 ) -> None:
     monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
     monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
+    monkeypatch.setattr(cut_over, "leave", lambda _: None)
     monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "b", "name": "clicks", "went_back": True})
     cutting = cut(Job())
     cutting.mark.checkpoint = 1

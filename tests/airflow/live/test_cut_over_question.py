@@ -151,7 +151,7 @@ def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
 
 def test_question_shows_the_newest_figures() -> None:
     text = cut_over_question_text(ROUNDS)
-    assert "1,200 came, 1,100 left" in text
+    assert "1,200 added, 1,100 removed" in text
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text

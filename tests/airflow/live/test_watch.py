@@ -111,7 +111,7 @@ def test_cut_over_is_refused_after_its_window_has_closed() -> None:
     vars(watching.follower)["newest_round"] = lambda: ROUND
     with pytest.raises(WindowClosedError, match="the window closed") as caught:
         watching.waits_for(ROUND)
-    assert caught.value.found == "round 2; a last round: about 2 seconds"
+    assert caught.value.found == "round 2; a last round would take about 2 seconds"
 
 
 def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""If a task was marked as successful by hand it has no output, and every task that needs it says so."""
+"""A task that was marked as successful by hand has no output, and every task that needs the output says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a window closes, even in nights when clocks change, and when Airflow opens it."""
+"""Times at which a window closes and opens, also in nights when clocks change."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def berlin(text: str) -> pendulum.DateTime:
 
 
 def beginnings(timetable: EarlyTimetable, after: pendulum.DateTime, *, catchup: bool, runs: int = 2) -> list[datetime]:
-    """Return when the runs after one at `after` begin."""
+    """Return the times at which the runs after one at `after` begin."""
     last, times = DataInterval.exact(after), []
     for _ in range(runs):
         info = timetable.next_dagrun_info(

@@ -21,7 +21,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def _no_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip only the task itself, because the tasks after it are known only with a context."""
+    """Skip only the task itself, because without a context the tasks after it are unknown."""
 
     def skip(why: str) -> NoReturn:
         raise AirflowSkipException(why)

@@ -31,7 +31,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def in_this_process() -> Any:
-    """Run the step without a process of its own."""
+    """Run the step in this process."""
 
     def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> ResultDocument:
         assert step is Step.DIFF
@@ -60,7 +60,7 @@ def test_equal_snapshots_end_with_exit_code_0(capsys: Captured) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_different_snapshots_end_with_exit_code_4(capsys: Captured) -> None:
-    """The snapshots are of one job whose states hold the time in three places."""
+    """The snapshots are from one job, whose states contain the time in three places."""
     assert main(["diff", A, OTHER]) == 4
     captured = capsys.readouterr()
     assert "\ndifferent: 3 of 34 states\n" in captured.out
@@ -82,7 +82,7 @@ def test_operators_of_different_jobs_are_listed_as_only_in_one(capsys: Captured)
 
 @pytest.mark.usefixtures("in_this_process")
 def test_declared_surgery_is_in_the_document_and_counts_as_equal(capsys: Captured) -> None:
-    """Here nothing was renamed or dropped, so that the declared operators and states differ."""
+    """Nothing was renamed or dropped, so the declared operators and states differ."""
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
     assert "only in B: operator" in capsys.readouterr().out

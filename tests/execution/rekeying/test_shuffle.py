@@ -76,7 +76,7 @@ def failing(tries: Path, times: int) -> Callable[[], None]:
 
 
 def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`MapTask` that fails when some of its rows are on their way."""
+    """Return a factory of `MapTask`s that call `fail` after they have sent some rows."""
 
     def make(*arguments: Any) -> Any:
         map_task = MapTask(*arguments)
@@ -93,7 +93,7 @@ def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
 
 
 def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`ReduceTask` that fails when all is written, and its answer is still to come."""
+    """Return a factory of `ReduceTask`s that call `fail` after they have written everything, before they return."""
 
     def make(*arguments: Any) -> Any:
         reduce_task = ReduceTask(*arguments)
@@ -133,7 +133,7 @@ def test_failed_task_is_repeated(
 
 
 def spilled_by_tasks() -> list[Path]:
-    """Files with rows that lie in the scratch directory of workers."""
+    """Return the files of rows in the scratch directories of workers."""
 
     def look(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
@@ -160,10 +160,10 @@ def test_task_that_always_fails_ends_the_run_in_a_resumable_error(
 def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer of the last range expects one byte more than it gets."""
 
-    def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
-        *others, last = pickle.loads(works[max(works)])
+    def make(plan: Plan, writer: Any, work_items: dict[int, bytes], *more: Any) -> Any:
+        *others, last = pickle.loads(work_items[max(work_items)])
         wrong = pickle.dumps([*others, last._replace(size=last.size + 1)])
-        return ReduceTask(plan, writer, {**works, max(works): wrong}, *more)
+        return ReduceTask(plan, writer, {**work_items, max(work_items): wrong}, *more)
 
     monkeypatch.setattr(rekeying_run, "ReduceTask", make)
     claim(plan)

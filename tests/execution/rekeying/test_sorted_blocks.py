@@ -44,7 +44,7 @@ class Work(NamedTuple):
 
 
 @st.composite
-def works(draw: st.DrawFn) -> Work:
+def work_items(draw: st.DrawFn) -> Work:
     max_parallelism = draw(st.sampled_from([1, 7, 128, 129, 300]))
     states = draw(st.integers(1, 4))
     groups = st.integers(0, max_parallelism - 1)
@@ -92,7 +92,7 @@ def ranges_of(work: Work) -> list[tuple[int, int]]:
     )
 
 
-@given(works())
+@given(work_items())
 def test_batches_are_sorted_into_blocks(work: Work) -> None:
     sorter = BlockSorter(work.max_parallelism, work.states)
     for batch in (batch for unit in work.units for batch in unit):
@@ -107,7 +107,7 @@ def test_batches_are_sorted_into_blocks(work: Work) -> None:
         assert index["last"].tolist() == last_offsets
 
 
-@given(works(), st.integers(1, 60))
+@given(work_items(), st.integers(1, 60))
 def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> None:
     with small(size, 1000, 1000):
         rows = rows_of(work)
@@ -129,7 +129,7 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
             assert seen[number, i] == [(cell, block(some, work.max_parallelism)) for cell, some in cells]
 
 
-@given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
+@given(work_items(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
 def test_key_groups_are_framed_whatever_the_order_of_rows(
     work: Work, data: st.DataObject, row_size: int, window: int, memory: int
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.rekeying.totals import Receipt, packed, sum_receipts
+from rescale.execution.rekeying.totals import Receipt, pack_receipt, sum_receipts
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.blocks import Moving, block, by_cell, regrouped
@@ -25,7 +25,7 @@ moving = st.builds(
 def receipt(operator: int, records: list[Moving]) -> bytes:
     cells = by_cell(records, STATES)
     sizes = [len(block(some, MAX_PARALLELISM)) for some in cells.values()]
-    return packed(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
+    return pack_receipt(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 
 add = partial(sum_receipts, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
@@ -45,6 +45,6 @@ def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list
 def test_most_severe_error_is_reported_whatever_the_order() -> None:
     first, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
     for order in ([first, other], [other, first]):
-        reported = add([receipt(0, []), *map(packed, order)])
+        reported = add([receipt(0, []), *map(pack_receipt, order)])
         assert isinstance(reported, IntegrityError)
         assert reported.document() == other.document()

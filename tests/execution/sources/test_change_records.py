@@ -131,7 +131,7 @@ def copied(model: Model) -> Model:
 def changes_by_state(reader: ChangeReader, states: Sequence[str]) -> dict[str, list[Change]]:
     changes: dict[str, list[Change]] = {state: [] for state in states}
     for some in reader.changes():
-        (state,) = {*some.left.states.tolist(), *some.came.states.tolist()}
+        (state,) = {*some.removed.states.tolist(), *some.added.states.tolist()}
         changes[states[state]] += changes_of(some, prefix=1)
     return changes
 

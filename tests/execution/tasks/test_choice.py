@@ -40,18 +40,18 @@ def send(tasks: TasksOnDemand, units: Weighed[int]) -> list[bytes]:
     return shuffled.read(0, list)
 
 
-@pytest.mark.parametrize("little_here", [True, False])
-def test_no_units_start_no_spark(little_here: bool) -> None:
+@pytest.mark.parametrize("does_little_work", [True, False])
+def test_no_units_start_no_spark(does_little_work: bool) -> None:
     started = CountedStarts()
-    tasks = TasksOnDemand(started, little_here, None)
+    tasks = TasksOnDemand(started, does_little_work, None)
     assert run(tasks, []) == send(tasks, []) == []
     assert started.times == 0
 
 
-@pytest.mark.parametrize(("little_here", "times"), [(True, 0), (False, 1)])
-def test_little_work_starts_no_spark_if_the_driver_may_do_it(little_here: bool, times: int) -> None:
+@pytest.mark.parametrize(("does_little_work", "times"), [(True, 0), (False, 1)])
+def test_little_work_starts_no_spark_if_the_driver_may_do_it(does_little_work: bool, times: int) -> None:
     started = CountedStarts()
-    tasks = TasksOnDemand(started, little_here, 2)
+    tasks = TasksOnDemand(started, does_little_work, 2)
     assert tasks.cores == 2
     assert run(tasks, LITTLE) == run(tasks, LITTLE) == [6]
     assert send(tasks, LITTLE) == [b"5"]
@@ -93,11 +93,11 @@ def test_little_work_with_a_local_master_needs_no_java(
         assert run(tasks, LITTLE) == [6]
 
 
-@pytest.mark.parametrize(("of_the_driver", "here"), [(True, True), (False, False)])
+@pytest.mark.parametrize(("on_driver", "here"), [(True, True), (False, False)])
 @pytest.mark.parametrize("master", [None, "k8s://https://cluster", "local-cluster[2,1,1024]"])
 def test_little_work_on_a_cluster_runs_in_the_driver_only_if_allowed(
-    master: str | None, of_the_driver: bool, here: bool
+    master: str | None, on_driver: bool, here: bool
 ) -> None:
-    with step_tasks("test", master, of_the_driver=of_the_driver) as tasks:
-        assert tasks.little_here is here
+    with step_tasks("test", master, on_driver=on_driver) as tasks:
+        assert tasks.does_little_work is here
         assert tasks.known_cores is None

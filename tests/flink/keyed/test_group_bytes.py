@@ -24,7 +24,7 @@ def test_bytes_are_taken_across_the_borders_of_pieces(at_once: int) -> None:
     assert group_bytes.take(0) == b""
     assert group_bytes.take(10) == DATA[:10]
     assert group_bytes.u16() == 0x0A0B
-    assert group_bytes.count() == 0x0C0D0E0F
+    assert group_bytes.non_negative_i32() == 0x0C0D0E0F
     assert group_bytes.offset == 16
     assert b"".join(group_bytes.rest()) == DATA[16:]
 
@@ -51,7 +51,7 @@ def test_pieces_are_not_read_before_they_are_needed() -> None:
 
 @pytest.mark.parametrize(
     ("take", "offset"),
-    [(lambda g: g.take(101), 0), (lambda g: (g.take(97), g.count()), 97), (lambda g: g.take(1000), 0)],
+    [(lambda g: g.take(101), 0), (lambda g: (g.take(97), g.non_negative_i32()), 97), (lambda g: g.take(1000), 0)],
 )
 def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[GroupBytes], Any], offset: int) -> None:
     with pytest.raises(EndsTooEarly, match="key group 12 of timers ends too early") as caught:
@@ -60,8 +60,8 @@ def test_a_group_that_ends_too_early_is_named_with_the_offset(take: Callable[[Gr
 
 
 def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:
-    with pytest.raises(SnapshotError, match="key group 12 of timers has a negative count"):
-        group(b"\xff" * 4).count()
+    with pytest.raises(SnapshotError, match="key group 12 of timers has a negative number"):
+        group(b"\xff" * 4).non_negative_i32()
     all_taken = group()
     all_taken.take(100)
     all_taken.finish()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from rescale.planning.request.ages import age_words, parse_ages
+from rescale.planning.request.ages import age_text, parse_ages
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.text.errors import RequestError
 
@@ -36,7 +36,7 @@ def test_age_follows_the_last_equals_sign(text: str, age: timedelta | datetime) 
         (["visits:last=30"], "not an age: '30'"),
         (["visits:last=-1d"], "not an age"),
         (["visits:last=1.5d"], "not an age"),
-        (["visits:last=0h"], "rows of age 0 are all rows"),
+        (["visits:last=0h"], "an age of 0 would leave out all rows"),
         (["visits:last=999999999999d"], "too large"),
         (["visits:last=2026-10-01T00:00:00"], "a time without its time zone"),
         (["visits:last=30d", "visits:last=12h"], "given twice"),
@@ -51,5 +51,5 @@ def test_wrong_ages_are_refused(values: list[str], says: str) -> None:
 
 def test_request_with_an_age_is_one_for_surgery() -> None:
     assert parse_surgery(old_rows=["visits:last=30d"])
-    assert age_words(timedelta(days=30)) == "30 days"
-    assert age_words(datetime(2026, 10, 1, tzinfo=UTC)) == "2026-10-01T00:00:00+00:00"
+    assert age_text(timedelta(days=30)) == "30 days"
+    assert age_text(datetime(2026, 10, 1, tzinfo=UTC)) == "2026-10-01T00:00:00+00:00"

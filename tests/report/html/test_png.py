@@ -1,4 +1,4 @@
-"""Pictures of shades, read back chunk by chunk."""
+"""Pictures of shades are read back chunk by chunk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rescale.report.html.png import shades_uri
 
 
 def chunks_of(uri: str) -> dict[bytes, bytes]:
-    """Return the contents of the chunks of a picture, whose sums are right, by name in their order."""
+    """Return the contents of a picture's chunks by name, in order, after checking their checksums."""
     head, _, encoded = uri.partition(",")
     assert head == "data:image/png;base64"
     data = base64.b64decode(encoded)

@@ -32,7 +32,7 @@ def summary() -> PlanDocument:
 
 def test_text_of_a_plan_has_the_cost_and_the_limit_of_the_cluster(summary: PlanDocument) -> None:
     text = plan_text(summary)
-    table = text[text.index("On paper: 40 executors of 8 cores and 1.2 GB/s") :]
+    table = text[text.index("Estimate: 40 executors of 8 cores and 1.2 GB/s") :]
     sizes = [line.split("  ")[0] for line in table.splitlines() if "$" in line]
     assert sizes == ["1 TB"]
     assert "the largest key group, which one core works through" in table
@@ -48,14 +48,14 @@ def test_cluster_that_is_too_small_gives_a_warning_before_approval(summary: Plan
 
 
 def test_report_has_the_cost_of_the_cluster(summary: PlanDocument) -> None:
-    assert b"On paper: 40 executors" in html_report(ReportDocument(plan=summary))
+    assert b"Estimate: 40 executors" in html_report(ReportDocument(plan=summary))
 
 
 def test_plan_without_a_cluster_says_nothing_of_one() -> None:
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
     document = plan_document(plan, snapshot(operator("big 0", 5)))
     assert document.cluster is None
-    assert "On paper" not in plan_text(document) + plan_markdown(document)
+    assert "Estimate: " not in plan_text(document) + plan_markdown(document)
 
 
 @pytest.mark.parametrize(

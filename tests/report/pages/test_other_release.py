@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.flink.serializers.release_rules import Restores
-from rescale.report.page import Command, Listed, Page
+from rescale.report.page import Bullets, Command, Page
 from rescale.report.pages.other_release import prospects_section
 from rescale.report.renderers.text import render_text
 from rescale.snapshot.prospects import OperatorProspect, ReleaseProspects, RestoreReason, StateProspect
@@ -33,7 +33,7 @@ def section(*operators: OperatorProspect) -> tuple[object, ...]:
 
 
 def listed(blocks: tuple[object, ...]) -> dict[str, list[object]]:
-    return {str(block.lead): list(block.items) for block in blocks if isinstance(block, Listed)}
+    return {str(block.lead): list(block.items) for block in blocks if isinstance(block, Bullets)}
 
 
 def test_reasons_and_advice_are_listed_once_with_all_that_they_concern() -> None:

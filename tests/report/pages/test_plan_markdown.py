@@ -1,4 +1,4 @@
-"""A plan as Markdown, for somebody who approves it."""
+"""A plan as Markdown, for its approver."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_each_move_is_a_ribbon_between_the_shares_of_its_subtasks() -> None:
 
 
 def test_caption_counts_the_bytes_that_change_their_subtask() -> None:
-    assert "90 bytes of 100 bytes go to a subtask of another number" in key_group_map(operator(TWO, FOUR), MOST).caption
+    assert "90 bytes of 100 bytes go to another subtask" in key_group_map(operator(TWO, FOUR), MOST).caption
     assert "Every key group stays with its subtask" in key_group_map(operator(TWO, TWO), MOST).caption
     rehashed = key_group_map(operator(TWO, KeyedShape(2, 6)), MOST)
     assert "Every key is hashed again" in rehashed.caption

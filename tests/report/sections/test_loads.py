@@ -11,7 +11,7 @@ from rescale.report.detail import DETAIL_LEVELS
 from rescale.report.figures import BarCharts, Curve, Point
 from rescale.report.flows import KeyedShape
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
-from rescale.report.sections.loads import MOST_TOLD_APART, evenness_curve, fullest, load_charts
+from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, evenness_curve, fullest, load_charts
 
 MOST = DETAIL_LEVELS[0]
 
@@ -53,7 +53,7 @@ def test_empty_state_is_drawn_as_even() -> None:
 
 
 def test_many_subtasks_have_no_tooltips_and_a_table_of_the_fullest() -> None:
-    sizes = list(range(MOST_TOLD_APART + 1))
+    sizes = list(range(MOST_DRAWN_SUBTASKS + 1))
     operator = KeyedOperator("counts", side(len(sizes), sizes), None, ())
     assert bars(operator).charts[0].tooltips == ()
     assert load_charts(operator, MOST).rows == f"the {MOST.rows} fullest subtasks"

@@ -9,7 +9,7 @@ import pytest
 
 from rescale.report.detail import DETAIL_LEVELS
 from rescale.report.documents import PlanDocument, ReportDocument
-from rescale.report.page import Listed, Page, Section, Standing, Verdict, Warned
+from rescale.report.page import Bullets, Page, Section, Standing, Verdict, WarningBlock
 from rescale.report.renderers.text import render_text
 from rescale.report.sections.top import changes_section, further_notes, planned_operators, things_to_look_at, verdict
 from rescale.text.errors import IntegrityError
@@ -68,7 +68,7 @@ def test_a_section_of_things_has_three_sentences_at_most(plan: PlanDocument) -> 
         (section,) = things_to_look_at(insight, warnings)
         assert isinstance(section, Section)
         (listed,) = section.blocks
-        assert isinstance(listed, Listed)
+        assert isinstance(listed, Bullets)
         return section.title, len(listed.items)
 
     assert titles("a") == ("One thing to look at", 1)
@@ -88,6 +88,6 @@ def test_notes_beyond_the_limit_are_counted() -> None:
     most = 3 * LEAST.rows
     (section,) = further_notes(["s"] * (most + 1), ["w"] * (most + 2), LEAST)
     assert isinstance(section, Section)
-    assert sum(isinstance(block, Warned) for block in section.blocks) == most
+    assert sum(isinstance(block, WarningBlock) for block in section.blocks) == most
     assert "The commands print 3 other sentences of this kind." in render_text(Page((section,)))
     assert further_notes([], [], LEAST) == []

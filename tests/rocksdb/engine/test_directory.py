@@ -18,7 +18,7 @@ from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError, SnapshotError, StoreError
 from support.databases import Stored, databases, read_file, read_rows
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_changed_or_deleted_s3_object_is_refused(
 ) -> None:
     monkeypatch.setattr(directory, "_CHUNK_BYTES", 1000)
     s3.create_bucket("databases")
-    store = somebodys_store("s3://databases")
+    store = unprotected_store("s3://databases")
     files = []
     for file in stored.files:
         uri = f"s3://databases/{file.name}"

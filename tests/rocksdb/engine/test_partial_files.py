@@ -25,7 +25,7 @@ from rescale.text.errors import SnapshotError
 from rocksdb.sst.test_block_checksums import FORMS
 from support.databases import read_file
 from support.rocksdb_writer import MERGE, written
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 from support.slow import slow
 
 STATES = ["values", "lists"]
@@ -68,7 +68,7 @@ def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
     there = []
     for file in files:
         uri = f"{home}/{file.name}"
-        somebodys_store(uri).put(uri, read_file(file))
+        unprotected_store(uri).put(uri, read_file(file))
         there.append(replace(file, uri=uri, pin=open_store(uri).stat(uri)))
     return there
 

@@ -20,7 +20,7 @@ from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError, SnapshotError
 from support.checkpoints import Checkpoints, checkpoints_in
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 
 FIXTURE = "2-rocksdb-incremental"
 
@@ -74,7 +74,7 @@ def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> 
     """The file is shorter than its handle says, which shows before the file is read."""
     pinned = pins_of(job, home).pin(job.number)
     job.delete()
-    store = somebodys_store(home)
+    store = unprotected_store(home)
     pins = [entry for entry in store.list(pins_of(job, home).place) if name(entry.uri) != "_metadata"]
     assert pins
     for entry in pins:
@@ -123,7 +123,7 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     compacted = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
     pins.pin_flushed(job.number)
     job.delete()
-    assert (pins.numbers(), pins.between()) == ([], [job.number])
+    assert (pins.numbers(), pins.flushed_numbers()) == ([], [job.number])
     snapshot = pins.open_flushed(job.number)
     assert {name(uri) for uri in snapshot.missing} == compacted
     for operator, earlier in zip(snapshot.operators, before.operators, strict=True):
@@ -159,7 +159,7 @@ def test_files_outside_the_directory_of_the_job_are_pinned(job: Checkpoints, hom
     pins = Pins(join(home, "target"), job.directory, (elsewhere,))
     pinned = pins.pin(job.number)
     assert len(pinned.moves) == 2
-    somebodys_store(home).delete([*listed(elsewhere)])
+    unprotected_store(home).delete([*listed(elsewhere)])
     assert content_of(pinned)
     assert pins.newest() == pinned
 

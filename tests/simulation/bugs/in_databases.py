@@ -213,7 +213,7 @@ BUGS = [
     ),
     Bug("refer: any file may be referred to", method(validation, "check_references", nothing)),
     Bug("refer: once published, nobody looks again", method(publication, "check_files", _until_published)),
-    Bug("refer: the certificate does not say so", method(verdict, "_OF_REFERENCES", "")),
+    Bug("refer: the certificate does not say so", method(verdict, "_LIMIT_OF_REFERENCES", "")),
     Bug("proof by files: copies are not compared", method(compare, "digest_pair", _same_digest)),
     Bug("proof by files: what hides is not looked at", method(directories, "check_assembled", nothing)),
     Bug(

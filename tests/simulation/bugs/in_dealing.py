@@ -126,7 +126,7 @@ def _without_a_receipt(receipts: Any, shapes: Any) -> Any:
 
 
 def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
-    real = candidate._operator
+    real = candidate._operator_state
 
     def changed(entry: OperatorState, planned: Any, handles: Any) -> OperatorState:
         return change(entry, real(entry, planned, handles))
@@ -169,7 +169,7 @@ def _with_all_states_split(handle: OperatorHandle) -> OperatorHandle:
 
 
 def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Plant:
-    return method(candidate, "_operator", _operator(change))
+    return method(candidate, "_operator_state", _operator(change))
 
 
 def _moved(change: Callable[[Any, Any], Any]) -> Plant:

@@ -66,10 +66,10 @@ def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: 
 def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> Any:
     """Number parts anew in the order of their completion."""
     again = [result._replace(part=i) if result.part else result for i, result in enumerate(results, 1)]
-    return _completed(plan, place, again, token)
+    return _complete(plan, place, again, token)
 
 
-_completed = planned_streams._completed
+_complete = planned_streams._complete
 
 
 def _without_one_unit(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
@@ -116,8 +116,11 @@ BUGS = [
     Bug("resume: a file of any size was written", method(planned_streams, "_units", _any_size_is_written)),
     Bug("parts: one byte early", method(UnitWriter, "_part", _with_part_shifted)),
     Bug("parts: a second try appends", method(UnitWriter, "_part", _with_part_twice)),
-    Bug("parts: numbered as they end", method(planned_streams, "_completed", _in_order_of_completion)),
-    Bug("parts: what is staged is not joined", method(canonical_writer, "merged", lambda plan, merge: (merge, ""))),
+    Bug("parts: numbered as they end", method(planned_streams, "_complete", _in_order_of_completion)),
+    Bug(
+        "parts: what is staged is not joined",
+        method(canonical_writer, "merge_staged_parts", lambda plan, merge: (merge, "")),
+    ),
     Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
     Bug("parts: a range gives one byte less", method(RangeParts, "_taken", lambda self, size: _taken(self, size)[1:])),
     Bug("tasks: the last unit is forgotten", method(InProcessTasks, "run", _without_one_unit)),

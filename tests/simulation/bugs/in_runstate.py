@@ -27,7 +27,7 @@ from rescale.runstate.documents import read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published, is_published, publish
 from rescale.runstate.states import State, Transition, claimed_by, permit, state_of
-from rescale.runstate.written_handles import WrittenHandles, _gone, begin_moving, read_handles
+from rescale.runstate.written_handles import WrittenHandles, _missing_files, begin_moving, read_handles
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
 from simulation.bugs.planting import Bug, both, function, method, nothing
@@ -89,7 +89,7 @@ def _handles_as_they_are(plan: Plan, step: str, existing: Mapping[str, int]) -> 
 
 
 def _ignore_sizes(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    return _gone(plan, files, {name: files.get(name, 0) for name in existing})
+    return _missing_files(plan, files, {name: files.get(name, 0) for name in existing})
 
 
 def _gone_if_not_listed(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
@@ -173,8 +173,8 @@ BUGS = [
     Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
     Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
-    Bug("written handles are believed, whatever the sizes", method(written_handles, "_gone", _ignore_sizes)),
-    Bug("who is missed in a listing has gone", method(written_handles, "_gone", _gone_if_not_listed)),
+    Bug("written handles are believed, whatever the sizes", method(written_handles, "_missing_files", _ignore_sizes)),
+    Bug("who is missed in a listing has gone", method(written_handles, "_missing_files", _gone_if_not_listed)),
     Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
     Bug("the candidate has no coordinator state", function(build_candidate, _without_a_coordinator)),
     Bug("whatever has a `_metadata` is published", function(is_published, _is_published_with_any_metadata)),

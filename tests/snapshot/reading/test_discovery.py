@@ -12,7 +12,7 @@ from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import join
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import RequestError
-from support.s3 import S3Server, somebodys_store
+from support.s3 import S3Server, unprotected_store
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -26,7 +26,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def put(home: str, *files: str) -> None:
     for file in files:
-        somebodys_store(home).put(join(home, file), b"x")
+        unprotected_store(home).put(join(home, file), b"x")
 
 
 def test_snapshot_is_found_by_its_directory_or_its_metadata(home: str) -> None:

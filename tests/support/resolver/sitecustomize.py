@@ -1,4 +1,4 @@
-"""Names below `localhost` are this machine, as RFC 6761 has it, also where the system's resolver does not know that."""
+"""Resolves names below `localhost` to this machine (RFC 6761), which the system's resolver may not do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _of_system = socket.getaddrinfo
 
 
 def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
-    """Return what `socket.getaddrinfo` does."""
+    """Replace `socket.getaddrinfo`."""
     name = host.decode() if isinstance(host, bytes) else host
     return _of_system("127.0.0.1" if str(name).endswith(".localhost") else host, *arguments, **options)
 

@@ -52,9 +52,7 @@ def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Story]:
-    """Return a function that begins a run with a job of its own. The policy `fails-T` lets the task T fail, `waits-T`
-    wait.
-    """
+    """Return a function that begins a run with a job of its own. With the policy `fails-T`, task T fails."""
     cluster.clear()
     s3.create_bucket("going-back")
     places = {

@@ -26,7 +26,7 @@ TASK = "follow_and_cut_over"
 
 @pytest.fixture(scope="module")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
-    """An Airflow of its own: its scheduler is another one afterwards."""
+    """Yield a separate Airflow, because its scheduler is replaced."""
     if programs() is None:
         with airflow_server(s3, **SOON) as server:
             yield server
@@ -39,7 +39,7 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
 def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path, with_the_task: bool
 ) -> None:
-    """Killed alone, it takes the running task for lost, and starts another one, while the first may go on."""
+    """If only the scheduler is killed, the new one starts the task again, although the first try may still run."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = cluster.run(2, options=options)
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")

@@ -1,8 +1,8 @@
 """Access to S3 by an Airflow connection, for as long as a task needs it.
 
-Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Region,
-endpoint and the like become the standard AWS variables of this process and its children. The keys are served over the
-loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
+Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Other
+settings, such as region and endpoint, become AWS variables of this process and its children. The keys are served over
+the loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
 """
 
 from __future__ import annotations
@@ -93,16 +93,15 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
     """Give this process and its children the access that a form names: to the target's store, and to the source's.
 
-    A form without a connection of the source has one access to both. If the stores are two, a task works with the
-    target's until it declares its targets (`use_targets`); with `reads_source`, with the source's. Raises as
-    `storage_access`.
+    A form without a connection of the source has one access to both. With two stores, a task uses the target's until it
+    declares its targets (`use_targets`), or the source's with `reads_source`. Raises the errors of `storage_access`.
     """
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
-        own = {} if source is None else _own_variables(source, stack)
+        own = {} if source is None else _source_variables(source, stack)
         stack.enter_context(storage_access(form.get("connection")))
         if not own and not has_side_variables():
             yield
@@ -127,8 +126,8 @@ def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
         declare_targets([])
 
 
-def _own_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return the variables of a connection that is for one side alone."""
+def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
+    """Return the variables of the source's own connection."""
     _refuse_where_steps_run_elsewhere(connection_id)
     variables = _variables(connection_id, stack)
     for name in variables:
@@ -138,7 +137,7 @@ def _own_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
 
 
 def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
-    """Raise `RequestError` if pods or a Spark cluster access the state: only this machine can be served keys."""
+    """Raise `RequestError` if steps run in pods or on a Spark cluster, to which this process cannot serve keys."""
     if DRIVER_POD in os.environ:
         raise RequestError(
             f"steps run in pods, which cannot use the connection {connection_id!r}",
@@ -176,10 +175,10 @@ def s3_store_of(connection_id: str) -> Store:
     except RescaleError:
         raise
     except Exception as error:
-        raise _unusable(connection_id, error) from None
+        raise _unusable_connection(connection_id, error) from None
 
 
-def _unusable(connection_id: str, error: Exception) -> RequestError:
+def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
     """Return the error for an exception of the hook, or of the identity provider behind it."""
     return RequestError(
         f"the connection {connection_id!r} does not work: {error}",
@@ -206,7 +205,7 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
         error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
         raise
     except Exception as error:
-        raise _unusable(connection_id, error) from None
+        raise _unusable_connection(connection_id, error) from None
     if credentials is None:
         raise RequestError(
             f"the connection {connection_id!r} gives no access: it has no keys, and neither has the worker",
@@ -230,7 +229,7 @@ def _aws_connection(connection_id: str) -> Connection:
 
 
 def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Return region, endpoint and so on of a connection's extra as variables.
+    """Return the settings of a connection's extra, such as region and endpoint, as variables.
 
     Raises `RequestError` for a setting that has no variable.
     """
@@ -245,8 +244,8 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
         # Keys in the worker's own files would take precedence over the served ones.
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_CONFIG_FILE": os.devnull,
-        **_verify(connection_id, extra.get("verify")),
-        **_client(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
+        **_verify_variables(connection_id, extra.get("verify")),
+        **_client_variables(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
         **_object_settings(connection_id, s3),
     }
     return {name: str(value) for name, value in variables.items() if value}
@@ -269,7 +268,7 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
     for name, value in _fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
         if name in VARIABLES:
             variables[VARIABLES[name]] = str(value)
-        elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # the only algorithm of S3
+        elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # S3 has no other algorithm
             expected = f"one of {', '.join(sorted(VARIABLES))}"
             raise _unsupported(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
     if s3.get("requester_pays"):
@@ -284,7 +283,7 @@ def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
     return value or {}
 
 
-def _verify(connection_id: str, verify: Any) -> dict[str, str]:
+def _verify_variables(connection_id: str, verify: Any) -> dict[str, str]:
     if verify in (None, "", True):
         return {}
     if isinstance(verify, str):
@@ -292,7 +291,7 @@ def _verify(connection_id: str, verify: Any) -> dict[str, str]:
     raise _unsupported(connection_id, "verify", "the path of a file with trusted certificates", verify)
 
 
-def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name == "proxies":
@@ -301,13 +300,13 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
         elif name in _CHECKSUMS:
             variables[f"AWS_{name.upper()}"] = value
         elif name == "s3":
-            variables |= _addressing(connection_id, _fields(connection_id, "config_kwargs.s3", value))
+            variables |= _addressing_variables(connection_id, _fields(connection_id, "config_kwargs.s3", value))
         elif (name, value) != ("signature_version", "s3v4") and name not in _IGNORED_SETTINGS:
             raise _unsupported(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
     return variables
 
 
-def _addressing(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the addressing style as a variable; without a variable, boto3 chooses as `auto` does."""
     from rescale.storage.s3.s3_advice import ADDRESSING
 

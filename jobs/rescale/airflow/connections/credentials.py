@@ -1,4 +1,4 @@
-"""Keys of an AWS connection for processes without Airflow, served by the task that holds the connection.
+"""Serves the keys of an AWS connection to the processes of a task, which have no access to Airflow.
 
 The keys of a role are valid for about an hour, and only Airflow's hook, in the task, can renew them. So no key goes
 into the environment of a step. The task serves them on the loopback, by the protocol of a container's agent: every AWS
@@ -25,7 +25,7 @@ _NEVER = "2999-01-01T00:00:00Z"
 
 @contextmanager
 def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
-    """Serve the keys during the block; yield the variables by which processes on this machine find them."""
+    """Serve the keys during the block; yield the variables that lead processes on this machine to them."""
     token = secrets.token_urlsafe()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(credentials, token))
     server.daemon_threads = True
@@ -46,7 +46,7 @@ def _handler(credentials: Credentials, token: str) -> type[BaseHTTPRequestHandle
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if not secrets.compare_digest(self.headers.get("Authorization", "").encode(), token.encode()):
-                self._answer(HTTPStatus.FORBIDDEN, {"message": "not for you"})
+                self._answer(HTTPStatus.FORBIDDEN, {"message": "wrong token"})
                 return
             try:
                 self._answer(HTTPStatus.OK, _document(credentials))

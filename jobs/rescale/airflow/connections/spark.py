@@ -67,7 +67,7 @@ def spark_of(chosen: SparkSettings) -> Spark:
     connection = _spark_connection(chosen.connection)
     master = _master_of(connection)
     if not is_master(master):
-        raise _wrong(
+        raise _connection_error(
             chosen.connection, "does not name a Spark master", MASTERS, master, "write it as the connection's host"
         )
     return Spark(master, _configuration(chosen.connection, master, connection.extra_dejson))
@@ -83,7 +83,7 @@ def _spark_connection(connection_id: str) -> Connection:
         ) from None
     if connection.conn_type not in ("spark", "k8s"):
         expected, advice = "a connection of type spark", "name another one in the platform's settings"
-        raise _wrong(connection_id, "has the wrong type", expected, connection.conn_type, advice)
+        raise _connection_error(connection_id, "has the wrong type", expected, connection.conn_type, advice)
     return connection
 
 
@@ -102,16 +102,16 @@ def _configuration(connection_id: str, master: str, extra: Mapping[str, Any]) ->
     """Return the Spark properties of an extra. Fields that only concern `spark-submit` are ignored."""
     if extra.get("deploy-mode", "client") != "client":
         expected, advice = "client", "remove deploy-mode from its extra"
-        raise _wrong(
+        raise _connection_error(
             connection_id, "has a deploy-mode that steps do not support", expected, extra["deploy-mode"], advice
         )
     for field, expected in _UNSUPPORTED.items():
         if extra.get(field):
             what = f"has a field in its extra that steps do not support: {field}"
-            raise _wrong(connection_id, what, expected, None, f"remove {field} from its extra")
+            raise _connection_error(connection_id, what, expected, None, f"remove {field} from its extra")
     applies = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
     return {_CONFIGURATION[field]: str(extra[field]) for field in applies if applies[field] and extra.get(field)}
 
 
-def _wrong(connection_id: str, what: str, expected: str, actual: object, advice: str) -> RequestError:
+def _connection_error(connection_id: str, what: str, expected: str, actual: object, advice: str) -> RequestError:
     return RequestError(f"the connection {connection_id!r} {what}", expected=expected, found=actual, advice=advice)

@@ -1,4 +1,4 @@
-"""The mark of a task that is about to cancel a job, for its later tries and for the task that goes back."""
+"""Mark that a task sets before it cancels a job, for its later tries and for the task that goes back."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CancelMark(NamedTuple):
 
     @property
     def checkpoint(self) -> int | None:
-        """The number of a checkpoint that the job had completed before, None if it is not known."""
+        """Number of a checkpoint that the job had completed before the cancel; None if unknown."""
         number: int | None = self.state.get(CANCELS_AFTER)
         return number
 
     def set(self, checkpoint: int | None) -> None:
-        """Set the mark. A later try does that again, because Airflow removes the XComs of a task before each try."""
+        """Set the mark. A later try sets it again, because Airflow removes the XComs of a task before each try."""
         for key, value in ((CANCELS_AFTER, checkpoint), (CANCELS, self.job_id)):
             self.state.set(key, value)
             self.ti.xcom_push(key, value)

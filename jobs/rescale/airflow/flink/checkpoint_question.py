@@ -1,4 +1,4 @@
-"""Question to Flink for a checkpoint that it was asked for."""
+"""Question to Flink about a triggered checkpoint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
             if not checkpoint.ended or checkpoint.number is None:
                 return None
             details = flink.checkpoint_details(self.job_id, checkpoint.number)
-            if details is None or details.status != "COMPLETED":  # Flink's answer is older than the end of the job
+            if details is None or details.status != "COMPLETED":  # Flink's answer is outdated
                 return None
             if details.external_path is None or not is_place(details.external_path):
                 raise RequestError(

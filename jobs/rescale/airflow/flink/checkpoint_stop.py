@@ -49,7 +49,7 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
 
 
 def restart_of(before: JobToRestart, known: int | None) -> str | None:
-    """Return the checkpoint from which a job that this run has cancelled is started again; None while it runs.
+    """Return the checkpoint from which to restart a job that this run has cancelled; None while the job runs.
 
     `known` is the number of a checkpoint that the job had completed. Raises `RequestError` if it is uncertain which
     checkpoint that is.

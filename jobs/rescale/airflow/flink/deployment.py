@@ -183,9 +183,9 @@ def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
 
 
 def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
-    """Return whether the operator has redeployed the job as of this nonce, and the job runs.
+    """Return whether the operator has redeployed the job for this nonce, and the job runs.
 
-    Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the job since.
+    Raises `RescaleError` if the operator gave up, or if another redeployment has begun since.
     """
     current = read_deployment(hand_over)
     if current.nonce != nonce:

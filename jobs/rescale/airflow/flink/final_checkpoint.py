@@ -25,7 +25,7 @@ from rescale.text.errors import RequestError
 
 _POLL_SECONDS = 0.1
 _MARGIN_SECONDS = 0.2
-"""Longest time that an answer of Flink's takes to arrive here."""
+"""Upper bound of the time that an answer of Flink takes to arrive."""
 
 
 class _Numbers(NamedTuple):
@@ -48,16 +48,16 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
     """Return the checkpoint from which an ended job is rescaled; `known` was completed when the job was cancelled.
 
     Raises `RequestError` if the newest one in the directory `checkpoints` is not the last one that Flink reports as
-    completed, or if somebody else has stopped the job with a savepoint.
+    completed, or if the job was stopped with a savepoint.
     """
-    numbers = _ask(flink, job_id, checkpoints, known)
+    numbers = _read_numbers(flink, job_id, checkpoints, known)
     if not numbers.agree:
         raise RequestError(
             "the newest checkpoint in the job's directory is not the one that Flink completed last",
             path=checkpoints,
             operator=job_id,
-            expected=f"checkpoint {_named(numbers.completed)}, the last one that Flink reports as completed",
-            found=f"checkpoint {_named(numbers.newest)}",
+            expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
+            found=f"checkpoint {_number_text(numbers.newest)}",
             advice="use neither: a newer one may have been aborted together with its transactions, and an older one "
             "repeats committed records",
         )
@@ -68,9 +68,9 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int |
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
     Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
-    newer one than `known`; or if somebody else has stopped the job with a savepoint.
+    newer one than `known`; or if the job was stopped with a savepoint.
     """
-    numbers = _ask(flink, job_id, checkpoints, known)
+    numbers = _read_numbers(flink, job_id, checkpoints, known)
     if not (numbers.knows or numbers.agree):
         raise _uncertain(checkpoints, job_id, numbers)
     return _directory_of_completed(checkpoints, job_id, numbers)
@@ -96,8 +96,8 @@ def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError
         "it is uncertain which checkpoint the job completed last, so it is not started again",
         path=checkpoints,
         operator=job_id,
-        expected=f"checkpoint {_named(numbers.completed)}, the last one that Flink reports as completed",
-        found=f"checkpoint {_named(numbers.newest)} as the newest one",
+        expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
+        found=f"checkpoint {_number_text(numbers.newest)} as the newest one",
         advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
     )
 
@@ -112,7 +112,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
 
     `since` is when the job had ended, by `time.monotonic`. Waits until Flink's answers are younger than that.
     """
-    fresh = since + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    fresh = since + flink.answer_cache_seconds() + _MARGIN_SECONDS
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
         if time.monotonic() >= fresh:
@@ -126,9 +126,9 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = complete_checkpoints(checkpoints)[-1:]
-    until = time.monotonic() + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    until = time.monotonic() + flink.answer_cache_seconds() + _MARGIN_SECONDS
     completed: int | None = None
-    while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes its own, sooner or later
+    while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes the job's own ones sooner or later
         completed = _completed(flink.latest_checkpoints(job_id))
         if completed is not None and completed >= newest[0]:
             return
@@ -137,14 +137,14 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
                 "the newest checkpoint in the job's directory is from an earlier start of the job",
                 path=checkpoints,
                 operator=job_id,
-                expected=f"checkpoint {_named(completed)}, the last one that Flink reports as completed",
+                expected=f"checkpoint {_number_text(completed)}, the last one that Flink reports as completed",
                 found=f"checkpoint {newest[0]}",
                 advice="move the checkpoints of earlier starts away; or take a savepoint instead",
             )
         time.sleep(_POLL_SECONDS)
 
 
-def _ask(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Numbers:
+def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Numbers:
     """Ask Flink until its answer agrees with the directory, or is younger than the question."""
     begun = time.monotonic()
     fresh: float | None = None
@@ -158,7 +158,7 @@ def _ask(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Num
         numbers = _Numbers(newest[0] if newest else None, last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh = fresh or begun + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+        fresh = fresh or begun + flink.answer_cache_seconds() + _MARGIN_SECONDS
         if time.monotonic() >= fresh:
             return numbers
         time.sleep(_POLL_SECONDS)
@@ -176,7 +176,7 @@ def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
     savepoint = latest.savepoint
     if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed(latest) or 0):
         raise RequestError(
-            "somebody else has stopped the job with a savepoint, with which its sinks have committed: a start from the "
+            "somebody else has stopped the job with a savepoint, and its sinks have committed: a start from the "
             "last checkpoint would repeat their output, so the job is not started",
             path=flink.address,
             operator=job_id,
@@ -186,5 +186,5 @@ def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
         )
 
 
-def _named(number: int | None) -> str:
+def _number_text(number: int | None) -> str:
     return "none" if number is None else str(number)

@@ -18,5 +18,5 @@ def first_checkpoint(flink: Flink, job_id: str) -> str:
     takes = "" if last is None or rate is None else f", for about {duration(last.state_size / rate)}"
     return (
         f"The new job's first checkpoint writes all of its state{size}{takes}. Keep the old job's last checkpoint "
-        "until it is complete: it is the way back, and the result may refer to its files."
+        "until the new one is complete: you need it to go back, and the result may refer to its files."
     )

@@ -27,7 +27,7 @@ _OPTIONS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
-"""Fields of an extra that are not headers. The second line has settings of `requests`, a library that we do not use."""
+"""Fields of an extra that are not headers. The second line is for `requests`, which we do not use."""
 
 
 def open_flink(flink: str) -> Flink:
@@ -51,7 +51,7 @@ def open_flink(flink: str) -> Flink:
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
     address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS)
-    headers, extra = _sendable(flink, _headers(flink, connection)), connection.extra_dejson
+    headers, extra = _checked_headers(flink, _headers(flink, connection)), connection.extra_dejson
     transport = _transport(flink, extra) | _proxy(flink, extra, urlsplit(address).scheme)
     return Flink(address, headers, access=_ACCESS, **transport)
 
@@ -85,7 +85,7 @@ def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
     return {**headers, "Authorization": f"Basic {both}"}
 
 
-def _sendable(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
+def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
     """Return the headers. Raises `RequestError` for an invalid one; the HTTP client's error would show its value."""
     for name, value in headers.items():
         header = name + value
@@ -115,7 +115,7 @@ def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     except (OSError, TypeError) as error:
         raise RequestError(
             f"the certificates of the connection {connection_id!r} cannot be read",
-            expected="verify: true, false or a file of authorities; cert: a file, or files of certificate and key",
+            expected="verify: true, false or a file of authorities; cert: a file, or files for certificate and key",
             found=error,
         ) from None
     return transport

@@ -11,6 +11,6 @@ _MAX_IDS = 100
 
 
 def ids(*parts: str) -> Iterator[str]:
-    """Yield ids as Flink's `AbstractID` writes them, 32 hexadecimal digits. Take the next id if one is in use."""
+    """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`). If one is in use, callers take the next one."""
     for number in range(_MAX_IDS):
         yield uuid5(_NAMESPACE, "\n".join([*parts, str(number)])).hex

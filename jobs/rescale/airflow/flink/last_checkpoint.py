@@ -42,7 +42,7 @@ _KEPT = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CA
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
-def checkpoints_of(flink: Flink, job_id: str) -> str:
+def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
     """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
 
     Raises `RequestError` if Flink would delete it, if the job has made no checkpoint yet, or if the directory has newer
@@ -94,7 +94,7 @@ def cancel_after_checkpoint(
 ) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long, so a second one follows at once: few records arrive between that and the cancel.
+    The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel.
     `before_cancel` gets the number of the last checkpoint.
     """
     take_checkpoint(flink, job_id)
@@ -126,7 +126,7 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
 
 
 def cancel(flink: Flink, job_id: str) -> None:
-    """Cancel a job, and wait for its end. Raises `RescaleError` if it has come to its end by itself."""
+    """Cancel a job, and wait for its end. Raises `RescaleError` if the job finished by itself."""
     until = time.monotonic() + _CANCEL_SECONDS
     flink.cancel(job_id)
     while (line := flink.line(job_id)) is not None and not line.ended:
@@ -145,7 +145,7 @@ def newest_checkpoint(checkpoints: str) -> str:
     numbers = complete_checkpoints(checkpoints)
     if not numbers:
         raise RequestError(
-            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata, by {_KEPT}"
+            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata ({_KEPT})"
         )
     return checkpoint_directory(checkpoints, numbers[-1])
 

@@ -65,8 +65,8 @@ class WaitingOperator(BaseOperator):
         trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=then)
 
-    def _run(self, context: Context) -> str:
-        """Return the name of the work, from which the ids that Flink gets are made; other tasks of the run share it."""
+    def _run_name(self, context: Context) -> str:
+        """Return the name that all tasks of the run share; the ids that Flink gets are derived from it."""
         instance = context["ti"]
         return f"{instance.dag_id}/{instance.run_id}"
 
@@ -93,7 +93,7 @@ class TakeSavepoint(WaitingOperator):
         with task_errors():
             before = job_to_restart_of(required_output(LOOK, self.before))
             if before.taking is not StopMode.CHECKPOINT:
-                return self._result(take_savepoint(before, self._run(context)))
+                return self._result(take_savepoint(before, self._run_name(context)))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
@@ -131,7 +131,7 @@ class HandOverJob(WaitingOperator):
             self.log.info("start the job: %s", start.command)
             before = job_to_restart_of(self.before) if self.before else None
             hand_over = before.hand_over if before is not None else hand_over_of(required_output(LOOK, self.hand_over))
-            return self._result(hand_job_over(hand_over, start, self._run(context), before))
+            return self._result(hand_job_over(hand_over, start, self._run_name(context), before))
 
     def _finish(self, answer: Answer) -> Answer:
         return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)
@@ -157,15 +157,15 @@ class GoBack(WaitingOperator):
             if savepoint is not None:
                 start = Start(savepoint, before.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
-            while (question := end_pending_work(before, self._run(context))) is not None:
+            while (question := end_pending_work(before, self._run_name(context))) is not None:
                 if question.ask() is None:
                     self._defer(question, "cleared")
             if savepoint is None:
                 savepoint = self.source(context, before)  # known once the job has ended
-            return self._result(go_back(before, self._run(context), savepoint))
+            return self._result(go_back(before, self._run_name(context), savepoint))
 
     def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
-        """Return the snapshot to start the job from; None if there is none, or only Flink knows it."""
+        """Return the snapshot to start the job from; None if there is none, or if only Flink knows it."""
         return self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:

@@ -95,7 +95,7 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 
 
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
-    """Question for the start of a job: the answer comes when every task has restored its state and runs."""
+    """Question for the start of a job; there is an answer once every task has restored its state and runs."""
 
     flink: str
     job_id: str
@@ -126,7 +126,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                     log.warning("the job is %s: %s", line.state, why)
                 return None
             job = flink.job(self.job_id)
-            if job is None or not job.vertices:  # an old answer of Flink's, from before it had read the job's graph
+            if job is None or not job.vertices:  # an old answer, from before Flink had read the job's graph
                 return None
             return {
                 "job": job.job_id,
@@ -169,6 +169,8 @@ def describe_answer(answer: Answer) -> str:
             return f"the {where.resource} {where.namespace}/{where.name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
+        case {"job": job, "went_back": False}:
+            return f"job {job} still runs"
         case {"job": job}:
             return f"job {job} has ended"
         case _:

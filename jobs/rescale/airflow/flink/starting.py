@@ -53,13 +53,13 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
         wanted = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, wanted))
     with open_flink(hand_over.flink) as flink:
-        if (alive := _alive(flink, *seed)) is not None:
+        if (alive := _running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
         jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
             job = flink.job(job_id)
             if job is None:
-                _run(flink, hand_over, jar, job_id, start)
+                _run_jar(flink, hand_over, jar, job_id, start)
             if job is None or not job.ended or job.runs:
                 return JobStartQuestion(hand_over.flink, job_id)
     raise RequestError("the job was started many times, and ended every time", path=hand_over.flink)
@@ -70,10 +70,10 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
-        return _alive(flink, *seed)
+        return _running_job_id(flink, *seed)
 
 
-def _alive(flink: Flink, *seed: str) -> str | None:
+def _running_job_id(flink: Flink, *seed: str) -> str | None:
     """Return the id of the job with this seed that has not ended.
 
     Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
@@ -95,7 +95,7 @@ def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
     return JobEndQuestion(hand_over.flink, job_id)
 
 
-def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:
+def _run_jar(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:
     try:
         flink.run_jar(jar, job_id, start, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
     except RescaleError:

@@ -37,7 +37,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 log = logging.getLogger(__name__)
 
 CANCELLING = "CANCELLING"
-"""State of a job that has been asked to end, and has not yet."""
+"""State of a job that was cancelled and has not ended yet."""
 
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
@@ -140,7 +140,7 @@ def inspect_job(
         if details is None or line.state != "RUNNING":
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
-        directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _given(savepoints)
+        directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _directory(savepoints)
         if taking is StopMode.CHECKPOINT and isinstance(hand_over, PatchDeployment):
             _refuse_cluster_that_ends(cluster)
     before = JobToRestart(
@@ -157,9 +157,9 @@ def inspect_job(
 
 
 def _checkpoints_of(cluster: Flink, job_id: str) -> str:
-    from rescale.airflow.flink.last_checkpoint import checkpoints_of
+    from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
 
-    return checkpoints_of(cluster, job_id)
+    return checkpoint_directory_of(cluster, job_id)
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:
@@ -179,7 +179,7 @@ def _refuse_cluster_that_ends(cluster: Flink) -> None:
         )
 
 
-def _given(savepoints: str | None) -> str:
+def _directory(savepoints: str | None) -> str:
     """Return the directory for savepoints. Raises `RequestError` if the form names none."""
     if not savepoints:
         raise RequestError(
@@ -212,7 +212,7 @@ def take_savepoint(before: JobToRestart, run: str) -> FlinkQuestion:
     """
     directory = before.own_directory(run)
     with open_flink(before.flink) as flink:
-        begun = _begun(flink, before, run)
+        begun = _begun_savepoints(flink, before, run)
         usable = (trigger for trigger, savepoint in begun.items() if savepoint and savepoint.failure is None)
         trigger_id = next(usable, None)
         if trigger_id is None:
@@ -227,7 +227,7 @@ def take_savepoint(before: JobToRestart, run: str) -> FlinkQuestion:
     return SavepointQuestion(before.flink, before.job_id, trigger_id, directory, before.taking)
 
 
-def _begun(flink: Flink, before: JobToRestart, run: str) -> dict[str, Savepoint | None]:
+def _begun_savepoints(flink: Flink, before: JobToRestart, run: str) -> dict[str, Savepoint | None]:
     """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
@@ -277,7 +277,7 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
         with open_flink(before.flink) as flink:
             job = flink.line(before.job_id)
         alive = before.job_id if job is not None and not job.ended else None
-        alive = alive or running_job(before.hand_over, *_back(run, before))
+        alive = alive or running_job(before.hand_over, *_restart_seed(run, before))
         running = alive and f"{before.name} ({alive})"
     if running is not None:
         raise RequestError(
@@ -286,6 +286,14 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
             found=running,
             advice="let the run stop the job, or choose to print the command",
         )
+
+
+def job_of_result(before: JobToRestart, run: str, result: str) -> str | None:
+    """Return the job, or the FlinkDeployment, that this run has started from its result; None if it does not run."""
+    if isinstance(before.hand_over, PatchDeployment):
+        is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == result
+        return before.hand_over.place if is_its else None
+    return running_job(before.hand_over, *_seed(run, before))
 
 
 def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
@@ -322,7 +330,7 @@ def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuest
                     expected="a job that this run has cancelled",
                     found=job.state,
                 )
-            savepoint = savepoint or _taken(flink, before, run)
+            savepoint = savepoint or _own_savepoint(flink, before, run)
     if savepoint is None:
         raise RescaleError(
             "the job has ended, and Flink knows no savepoint of this run",
@@ -336,14 +344,14 @@ def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuest
         return RedeploymentQuestion(before.hand_over, redeploy(before.hand_over, wanted))
     start = Start(savepoint, before.parallelism, None)
     log.info("start the job: %s", start.command)
-    return start_job(before.hand_over, start, *_back(run, before))
+    return start_job(before.hand_over, start, *_restart_seed(run, before))
 
 
 def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
     return ("job", run, before.job_id if before is not None else "")
 
 
-def _back(run: str, before: JobToRestart) -> tuple[str, ...]:
+def _restart_seed(run: str, before: JobToRestart) -> tuple[str, ...]:
     return ("back", *_seed(run, before))
 
 
@@ -371,7 +379,7 @@ def find_job(flink: Flink, job: str) -> JobLine:
 
 def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
-    for trigger_id, savepoint in _begun(flink, before, run).items():
+    for trigger_id, savepoint in _begun_savepoints(flink, before, run).items():
         if savepoint is None or savepoint.failure is not None:
             continue
         if savepoint.location is None or before.taking is not StopMode.RUN_ON:
@@ -379,9 +387,9 @@ def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQue
     return None
 
 
-def _taken(flink: Flink, before: JobToRestart, run: str) -> str | None:
+def _own_savepoint(flink: Flink, before: JobToRestart, run: str) -> str | None:
     """Return the URI of the savepoint that this run has taken; None if Flink does not know it."""
-    for savepoint in _begun(flink, before, run).values():
+    for savepoint in _begun_savepoints(flink, before, run).values():
         if savepoint is not None and savepoint.location is not None:
             return normalise(savepoint.location)
     location = savepoint_below(flink, before.job_id, before.own_directory(run))

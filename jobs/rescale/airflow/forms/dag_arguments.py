@@ -14,13 +14,13 @@ from rescale.text.errors import RequestError
 
 
 def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False) -> dict[str, Any]:
-    """Return the arguments of a DAG, with the defaults of the settings in its `form`.
+    """Return the arguments of a DAG; its `form` gets the defaults of the settings.
 
     With `one_run` there are never two runs at once, whatever the settings say, and the form keeps its own defaults.
     """
     ours = settings()
     _refuse_unknown_fields(ours)
-    form = _approved(form if one_run else with_defaults(form, ours.form))
+    form = _with_required_approval(form if one_run else with_defaults(form, ours.form))
     arguments: dict[str, Any] = {
         "params": form,
         "tags": ["rescale", "flink", *tags, *ours.tags],
@@ -34,11 +34,11 @@ def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False
 def form_of_platform() -> Form:
     """Return the form of a rescale with the defaults of the settings."""
     _refuse_unknown_fields(settings())
-    return _approved(with_defaults(rescale_form(), settings().form))
+    return _with_required_approval(with_defaults(rescale_form(), settings().form))
 
 
-def _approved(form: Form) -> Form:
-    """Let the form ask for an approval if the settings require one of every plan."""
+def _with_required_approval(form: Form) -> Form:
+    """Set the form's default to an approval if the settings require one for every plan."""
     if settings().approval.required.always and "require_approval" in form:
         form["require_approval"].value = True
     return form

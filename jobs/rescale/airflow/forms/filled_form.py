@@ -64,7 +64,7 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
     """Raise `RequestError` for a value without a field, which Airflow itself accepts."""
     if unknown := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
         raise RequestError(
-            "the form does not have a field that was given",
+            "a value was given for a field that the form does not have",
             expected=f"only {', '.join(form)}",
             found=", ".join(unknown),
         )
@@ -191,19 +191,19 @@ def request_sentence(request: Request) -> str:
 
 def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
-    from rescale.planning.request.ages import age_words
+    from rescale.planning.request.ages import age_text
 
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
-    parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]
-    parts += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    parts = [f"{what} {by_uid['']}" if "" in by_uid else f"{what} unchanged" for what, by_uid in numbers]
+    parts += [f"{what} {number} for {uid}" for what, by_uid in numbers for uid, number in by_uid.items() if uid]
     parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
     parts += [f"{operator} dropped" for operator in surgery.drops]
     parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
-    parts += [f"rows of {state} older than {age_words(age)} dropped" for state, age in surgery.ages.items()]
+    parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     wanted = "unchanged" if request.format is Format.KEEP else request.format.value

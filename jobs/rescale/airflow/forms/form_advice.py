@@ -56,14 +56,14 @@ def form_wording(mention: Mention) -> str:
         return _COMMANDS[mention.name].format(mention.value)
     if mention.about is About.SETTING:
         sentence = _SETTINGS[mention.name]
-        return sentence if mention.value != "source" else _of_source(sentence)
+        return sentence if mention.value != "source" else _reworded_for_source(sentence)
     if mention.name in _NUMBERS and "=" in mention.value:
         return f'"{SHAPES}" {shape_line(mention.name, mention.value)}'
     return f"{field_of(option(mention.name))} {mention.value}".rstrip()
 
 
-def _of_source(sentence: str) -> str:
-    """Return a sentence about a setting of the target's connection for that of the source's."""
+def _reworded_for_source(sentence: str) -> str:
+    """Return a sentence about a setting of "Connection", reworded for the source's connection."""
     return sentence.replace('"Connection"', f'"{SOURCE_CONNECTION}"').replace("the connection", "the source connection")
 
 

@@ -1,4 +1,4 @@
-"""Values of the form that a DAG gives in its code, instead of a user in the form."""
+"""Values of form fields that a DAG sets in its code."""
 
 from __future__ import annotations
 

@@ -30,17 +30,17 @@ class HandOverKind(StrEnum):
     DEPLOYMENT = "deployment"
 
 
-_TAKING_SHOWN = {
+_TAKING_LABELS = {
     StopMode.RUN_ON: "run on: only take its savepoint",
     StopMode.STOP: "stop with savepoint",
     StopMode.CANCEL: "savepoint, then cancel",
     StopMode.CHECKPOINT: "checkpoint, then cancel: no savepoint is written",
 }
-_FORMAT_SHOWN = {
+_FORMAT_LABELS = {
     SavepointFormat.CANONICAL: "canonical: can be rescaled to every shape and format",
     SavepointFormat.NATIVE: "native: RocksDB's files as they are",
 }
-_KIND_SHOWN = {
+_KIND_LABELS = {
     HandOverKind.PRINT: "print: print the command",
     HandOverKind.JAR: "jar: run an uploaded jar",
     HandOverKind.DEPLOYMENT: "deployment: patch a FlinkDeployment",
@@ -77,7 +77,7 @@ def _job_fields() -> Form:
             "Empty if no savepoint is written.",
         ),
         "savepoint_format": choice(
-            _FORMAT_SHOWN,
+            _FORMAT_LABELS,
             title="Format of the savepoint",
             description_md="Flink takes a native savepoint quickly, and RocksDB opens the result without a conversion. "
             "But a native savepoint lacks timers that are on the heap. The run refuses it before it stops the job, "
@@ -85,7 +85,7 @@ def _job_fields() -> Form:
             "needs the native format.",
         ),
         "taking": choice(
-            _TAKING_SHOWN,
+            _TAKING_LABELS,
             title="What becomes of the job",
             description_md="A stopped or cancelled job is started from the result as *Hand over* says. If anything "
             "fails, or the plan is rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` "
@@ -105,7 +105,7 @@ def _hand_over_fields() -> Form:
             None,
             type=["null", "string"],
             enum=[None, *map(str, HandOverKind)],
-            values_display={"null": _KIND_BY_FIELDS, **{kind.value: label for kind, label in _KIND_SHOWN.items()}},
+            values_display={"null": _KIND_BY_FIELDS, **{kind.value: label for kind, label in _KIND_LABELS.items()}},
             title="Hand over",
             description_md="How to start the job from the result, or again if the rescale fails. The parallelism of "
             "single operators must be set in the job's code.",
@@ -177,13 +177,13 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
     if kind is HandOverKind.JAR:
         return RunJar(
             params["flink"],
-            _given(params, "jar", kind),
+            _required_value(params, "jar", kind),
             params["entry_class"],
             tuple(lines_of(params, "arguments")),
             params["flink_options"] or {},
         )
     if kind is HandOverKind.DEPLOYMENT:
-        return PatchDeployment.named(_given(params, "deployment", kind), params["kubernetes_connection"])
+        return PatchDeployment.named(_required_value(params, "deployment", kind), params["kubernetes_connection"])
     return Print()
 
 
@@ -220,7 +220,7 @@ def check_renames(request: Request, hand_over: HandOver) -> None:
 _TITLES = {"jar": "Jar", "deployment": "FlinkDeployment"}
 
 
-def _given(params: Mapping[str, Any], field: str, kind: HandOverKind) -> str:
+def _required_value(params: Mapping[str, Any], field: str, kind: HandOverKind) -> str:
     if not params[field]:
         raise RequestError(
             f"the hand-over {kind.value!r} needs the field {field!r}", option=f'"{_TITLES[field]}"', found="nothing"

@@ -29,7 +29,7 @@ class CutOverRule(StrEnum):
     APPROVED = "when approved"
 
 
-_RULES_SHOWN = {
+_RULE_LABELS = {
     CutOverRule.READY: "when ready: as soon as the last round is short enough",
     CutOverRule.APPROVED: "when approved: a question shows the rounds, and waits for an answer",
 }
@@ -62,7 +62,7 @@ def live_fields() -> Form:
             'ahead, and there are no rounds; with "refer" under *Files of RocksDB*, nothing is moved.',
         ),
         "cut_over": choice(
-            _RULES_SHOWN,
+            _RULE_LABELS,
             title="Cut over",
             section=_SECTION,
             description_md="When the job is cancelled and started in its new shape. With an approval, the rounds go on "
@@ -115,7 +115,7 @@ def live_fields() -> Form:
 
 
 def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
-    """Return the values of a filled form, or None if the job is to be stopped first.
+    """Return the values of a filled form, or None if the form wants the job to be stopped first.
 
     Raises `RequestError` for a value that is only possible if the job is stopped first.
     """

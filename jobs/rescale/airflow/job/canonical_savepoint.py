@@ -50,11 +50,11 @@ def canonical_obstacle(flink: Flink, job: Job) -> str | None:
     backend = flink.state_backend(job.job_id)
     if backend is not None and backend.name == "ForStStateBackend":
         return _ON_FORST
-    operators = _asynchronous(flink, job)
+    operators = _asynchronous_operators(flink, job)
     return f"asynchronous state of {', '.join(operators)}" if operators else None
 
 
-def _asynchronous(flink: Flink, job: Job) -> list[str]:
+def _asynchronous_operators(flink: Flink, job: Job) -> list[str]:
     """Return the names of the operators with asynchronous state."""
     names: set[str] = set()
     without_metrics: list[str] = []

@@ -1,8 +1,8 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
 The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
-savepoint, and may be of another kind. So this refuses only what would be refused for every later snapshot of the job:
-wrong operator names, shapes, key hashes. All other findings are warnings in the log, and the plan decides.
+savepoint, and may be of another kind. So these checks refuse only requests that every later snapshot of the job would
+refuse: wrong operator names, shapes or key hashes. All other findings are warnings in the log, and the plan decides.
 
 Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
 name the hash, or run again.
@@ -46,8 +46,8 @@ def check_against_checkpoint(
     """Return whether the checkpoint shows that every operator already has the requested shape.
 
     `is_approved` tells whether the form or the settings ask for an approval. `refuse_more` makes further checks of the
-    resolved request, unless every operator has the requested shape. Raises the error with which the plan would
-    refuse the request after the job was stopped, or would wait for an approval that nobody expects.
+    resolved request, unless every operator has the requested shape. Raises the error that the plan would raise after
+    the job was stopped; also if the plan would need an approval that the form does not ask for.
     """
     if isinstance(latest, UnreadableCheckpoint):
         _defer_to_plan(latest.why, latest.place)
@@ -64,7 +64,7 @@ def check_against_checkpoint(
         if not is_approved:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
-        raise _while_job_runs(error, latest) from None
+        raise _about_checkpoint(error, latest) from None
     except RescaleError as error:
         _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
@@ -94,7 +94,7 @@ def _matches(job: Job, checkpoint: Snapshot) -> bool:
 
 
 def _refuse_finished(job: Job, resolved: Resolved) -> None:
-    """Raise the plan's error for operators of which only some subtasks have finished, unless all may have by now.
+    """Raise the plan's error for partially finished operators, unless all their subtasks may have finished since.
 
     Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
     vertex is, and none has finished completely.
@@ -143,7 +143,7 @@ def _refuse_mixed_maxima(resolved: Resolved) -> None:
         )
 
 
-def _while_job_runs(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
+def _about_checkpoint(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
     """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
     return error.recast(
         type(error),
@@ -205,7 +205,7 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
         for drop in surgery.state_drops
         if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
     )
-    renames = surgery.kafka.with_renames(surgery.renames)
+    renames = surgery.kafka.merged_renames(surgery.renames)
     ages = {
         state: age
         for state, age in surgery.ages.items()
@@ -221,7 +221,7 @@ def is_logged(operator: Operator) -> bool:
 
 
 def _is_settled(operator: Operator) -> bool:
-    """Return whether all subtasks of the operator list the same, visible states, so that none was registered late.
+    """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
     An operator without keyed state may not have registered it yet: Flink writes no handle then.
     """

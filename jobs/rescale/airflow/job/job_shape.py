@@ -1,8 +1,8 @@
 """Checks of the requested shape against the running job, before there is a savepoint.
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
-other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
-to them, too. But if the request names an operator that is not a vertex, it may be any of these.
+other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies to
+them, too. An operator in the request that is not a vertex may be any of these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def has_shape(job: Job, request: Request) -> bool:
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     selectors = [*request.parallelism, *request.max_parallelism]
     names_only_vertices = {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
-    has = names_only_vertices and all(_wanted(vertex, request) == _shape(vertex) for vertex in job.vertices)
+    has = names_only_vertices and all(_requested_shape(vertex, request) == _shape(vertex) for vertex in job.vertices)
     return has and changes_shape_only(request)
 
 
@@ -48,7 +48,7 @@ def check_shape(job: Job, request: Request) -> None:
     """
     restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
-        wanted = _wanted(vertex, request)
+        wanted = _requested_shape(vertex, request)
         chain = (wanted.parallelism, *_chained_parallelism(vertex, job, request))
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
         if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
@@ -71,11 +71,10 @@ def check_shape(job: Job, request: Request) -> None:
 
 
 def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
-    """Raise `RequestError` if `how_proven` would refuse a proof by files, whatever the source holds.
+    """Raise `RequestError` if `proof_sentence` would refuse a proof by files, whatever the source holds.
 
-    Such a proof needs state that is copied unchanged: files of RocksDB if the source holds them (`of_files`), as a
-    native savepoint or a checkpoint may, or key groups if both sides are in S3, which has checksums, and the format
-    stays.
+    Such a proof needs state that is copied unchanged. That may be files of RocksDB, which native savepoints and
+    checkpoints may hold (`of_files`); or key groups, if the format stays and both sides are in S3, which has checksums.
     """
     if proof is Proof.RECORDS:
         return
@@ -103,20 +102,20 @@ def _names_only_vertices(job: Job, request: Request) -> bool:
 
 
 def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
-    return _wanted(vertex, request).max_parallelism == vertex.max_parallelism
+    return _requested_shape(vertex, request).max_parallelism == vertex.max_parallelism
 
 
 def _shape(vertex: Vertex) -> Shape:
     return Shape(vertex.parallelism, vertex.max_parallelism)
 
 
-def _wanted(vertex: Vertex, request: Request) -> Shape:
+def _requested_shape(vertex: Vertex, request: Request) -> Shape:
     """Return the requested shape of a vertex, as `new_shapes` does.
 
     Max parallelism 1 stays unless the request names the operator.
     """
     parallelism, maximum = (
-        _number_for(vertex, numbers, request) for numbers in (request.parallelism, request.max_parallelism)
+        _requested_number(vertex, numbers, request) for numbers in (request.parallelism, request.max_parallelism)
     )
     return Shape(parallelism or vertex.parallelism, maximum or vertex.max_parallelism)
 
@@ -129,7 +128,7 @@ def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator
         yield request.parallelism[""]
 
 
-def _number_for(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
+def _requested_number(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
     """Return the number that the request has for a vertex, or else for all operators."""
     for selector, number in numbers.items():
         if selector and _operator_id(selector, request) == vertex.operator_id:

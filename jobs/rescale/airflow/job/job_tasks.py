@@ -16,7 +16,7 @@ from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_of_result, job_to_restart_of
 from rescale.airflow.forms.filled_form import (
     proof_of,
     refuse_unapproved_drops,
@@ -34,6 +34,7 @@ from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
+    FOLLOWED,
     HAND_OVER,
     LOOK,
     PLAN,
@@ -49,7 +50,7 @@ from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join, name
 from rescale.text.advice import Advice, command
-from rescale.text.errors import RequestError
+from rescale.text.errors import RequestError, RescaleError
 
 if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -73,7 +74,7 @@ class TakeSavepointIfNeeded(TakeSavepoint):
 
 
 class GoBackIfNeeded(GoBack):
-    """Operator that goes back unless the job was handed over, or was not to be stopped."""
+    """Operator that goes back, unless the job was handed over or the run does not stop it."""
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
@@ -188,7 +189,7 @@ def _check_savepoint(
 def _check_plan(
     latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live: LiveRequest | None
 ) -> None:
-    """Raise the error of the plan, as the job's last checkpoint will be of the same kind as its latest one."""
+    """Raise the error that the plan would raise: the last checkpoint will be of the same kind as the latest one."""
     from rescale.airflow.flink.last_checkpoint import with_newest
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -196,8 +197,8 @@ def _check_plan(
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
-        if latest.passing is not None:
-            raise latest.passing
+        if latest.transient is not None:
+            raise latest.transient
         raise RequestError(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
             path=latest.place,
@@ -253,18 +254,31 @@ def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
     looked = ti.xcom_pull(task_ids=LOOK)
     if looked is None:
-        return "the job was not touched"
+        return f"nothing is done to the job before the task {LOOK!r} has finished"
     before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {before['name']!r}"
     if before["taking"] == StopMode.RUN_ON:
-        return f"{name} still runs: {RAN_ON}"
+        return f"the run does not stop {name}: {RAN_ON}"
     if _was_handed_over(ti, before):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
     if back is not None:
         return f"{name} runs again: {describe_answer(back)}"
+    if (started := _job_of_result(ti, before)) is not None:
+        return (
+            f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
+        )
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+
+
+def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
+    """Return the job that the run has started from its result; None if it does not run, or Flink cannot be asked."""
+    target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
+    try:
+        return target and job_of_result(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
+    except RescaleError:
+        return None
 
 
 look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)

@@ -24,12 +24,12 @@ _TRIES = 3
 class UnreadableCheckpoint(NamedTuple):
     """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
 
-    `passing` is the error if it may be transient.
+    `transient` is the error if it may be transient.
     """
 
     why: str
     place: str | None = None
-    passing: StoreError | None = None
+    transient: StoreError | None = None
 
 
 def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
@@ -51,8 +51,8 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
                 return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
             return snapshot
     detail = "" if failed.found is None else f" ({failed.found})"
-    passing = failed if isinstance(failed, StoreError) else None
-    return UnreadableCheckpoint(f"the latest checkpoint cannot be read: {failed.what}{detail}", reported, passing)
+    transient = failed if isinstance(failed, StoreError) else None
+    return UnreadableCheckpoint(f"the latest checkpoint cannot be read: {failed.what}{detail}", reported, transient)
 
 
 def _place(reported: str, job: Job, again: bool) -> str:

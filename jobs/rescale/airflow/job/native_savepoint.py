@@ -43,7 +43,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
     """
     backend = flink.state_backend(job.job_id)
     if backend is None:
-        raise _unknown(flink, job, "the job has no checkpoints")
+        raise _unknown_error(flink, job, "the job has no checkpoints")
     if backend.name in _HEAP and not backend.changelog:
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
@@ -102,11 +102,11 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
 def _require(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
-        raise checkpoint.passing or _unknown(flink, job, checkpoint.why, checkpoint.place)
+        raise checkpoint.transient or _unknown_error(flink, job, checkpoint.why, checkpoint.place)
     return apply_surgery(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
-def _unknown(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
+def _unknown_error(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
     return RequestError(
         "it is unknown whether a native savepoint of this job would be complete and readable",
         path=place,

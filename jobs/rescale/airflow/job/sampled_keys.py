@@ -1,4 +1,4 @@
-"""Check of known key hashes against a sample of the keys in a checkpoint."""
+"""Check whether a known hash fits the keys of a checkpoint, by a sample."""
 
 from __future__ import annotations
 

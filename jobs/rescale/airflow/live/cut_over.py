@@ -7,7 +7,8 @@ checkpoint are processed again either way.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
-with its old shape.
+with its old shape, and another run can go on with the rounds. Flink does not get that checkpoint to own (NO_CLAIM): it
+would delete it, and the task that goes back may need it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_ba
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.follower import Follower, finished_plan
+from rescale.following.leaving import leave
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -51,10 +53,7 @@ _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
 
 
-_ANOTHER_RUN = (
-    "trigger another run with the job's name and another target: it makes a new base. The rounds cannot go on, because "
-    "the first checkpoint of the job that runs now has all files under new names"
-)
+_ANOTHER_RUN = "trigger another run with the job's name and the same target: it goes on with the rounds of this one"
 
 
 class WentBackError(RequestError):
@@ -196,6 +195,10 @@ class CutOver:
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
+        try:
+            leave(self.follower)
+        except RescaleError as left:
+            log.warning("the target is not ready for another run yet: %s", left)
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN
         return error.recast(WentBackError, what, advice=advice)

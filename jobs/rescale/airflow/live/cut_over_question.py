@@ -134,15 +134,15 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
         rate, last = rounds["change_rate"], rounds["last_round_seconds"]
         rows = [
             ("newest round", f"{rounds['round']}, of checkpoint {rounds['checkpoint']}"),
-            ("changed rows", f"{rounds['rows_came'] or 0:,} came, {rounds['rows_left'] or 0:,} left"),
+            ("changed rows", f"{rounds['rows_came'] or 0:,} added, {rounds['rows_left'] or 0:,} removed"),
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]
         shown = render_markdown(Page((table(("", ""), rows),)))
     return (
         f"{shown}\n\n"
-        "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
-        "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
+        "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. It "
+        "stands still for about as long as a plain restart takes, and longer by one more round if it made a checkpoint "
         f"in between.\n\n{REPEATED} Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."

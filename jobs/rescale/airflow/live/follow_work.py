@@ -16,13 +16,13 @@ from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
-from rescale.airflow.live.cut_over import CutOver, WentBackError
+from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
-from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -34,6 +34,7 @@ from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
 from rescale.runstate.removal import discard
+from rescale.text.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ def follow_and_cut_over(
     before = job_to_restart_of(looked["before"])
     target = target_place({**params, **places}["target"])
     use_targets([target])
+    ti.xcom_push(FOLLOWED, target)
     with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,
@@ -75,8 +77,8 @@ def follow_and_cut_over(
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
         downtime = None if resumed else round(parts.elapsed, 1)
-    stood = "an earlier try has cancelled it" if downtime is None else f"it stood still for {downtime:.1f} s"
-    log.info("%s; %s", describe_answer(started), stood)
+    stood = "for a time not known: an earlier try has cancelled it" if downtime is None else f"for {downtime:.1f} s"
+    log.info("%s; the job stood still %s", describe_answer(started), stood)
     log.info("%s", put_report(plan, rounds=described_rounds(target)))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
     remove_follower(target)
@@ -88,17 +90,11 @@ def follow_and_cut_over(
 
 @contextmanager
 def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
-    """Remove base, rounds and pins if the block ends because a window has closed, or because the job was started again.
-
-    The next run of a window has another target, and a job that was started again has all files under new names.
-    """
+    """Remove base, rounds and pins if the block ends because a window has closed: the next run has another target."""
     try:
         yield
     except WindowClosedError:
-        log.info("the window has closed: %s files of the rounds are removed", len(discard(target).removed))
-        raise
-    except WentBackError:
-        remove_follower(target)
+        log.info("the window has closed: removed %s of this run", counted(len(discard(target).removed), "file"))
         raise
 
 

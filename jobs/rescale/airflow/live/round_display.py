@@ -42,7 +42,7 @@ class RoundDisplay:
 
     def show(self, made: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
         """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
-        log.info("%s", round_line(made, waits_for or "nothing: the cut-over begins"))
+        log.info("%s%s", round_line(made, waits_for), "" if waits_for else "; the cut-over begins")
         self._put(
             {
                 "round": made.number,
@@ -73,7 +73,9 @@ class RoundDisplay:
         document = {"is_short": True, "asks": needs_approval, "waits_for": waits_for, "target": target}
         if document != self._shown:
             self._shown = document
-            log.info("the result has the files of the job's last checkpoint; waits for %s", waits_for)
+            log.info(
+                "no rounds: the result takes files of the job's last checkpoint as they are; waits for %s", waits_for
+            )
             self._put(document)
 
     def _put(self, document: dict[str, Any]) -> None:

@@ -31,12 +31,12 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
         document = run_anywhere(Step.VALIDATE, followed["target"], arguments, ti)
     except IntegrityError as error:
         error.advice = (
-            f"the new job runs on wrong state: cancel it, and start the old one from {followed['source']}; then report "
-            "this as a bug"
+            f"the job was started from a wrong result: cancel it, and start it from {followed['source']} with its old "
+            "shape; then report this as a bug"
         )
         raise
     certificate = document.read(Certificate)
-    log.info("verdict: %s, by every record", certificate.verdict)
+    log.info("verdict: %s; every record was compared", certificate.verdict)
     return as_output(certificate_summary(certificate, followed["certificate"]))
 
 

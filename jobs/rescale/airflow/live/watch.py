@@ -19,6 +19,7 @@ from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
+from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
@@ -94,7 +95,9 @@ class Watch:
             if self._wait_without_rounds():  # checkpoints may have new files by now
                 self._copy_ahead()
             return
-        made = self.follower.newest_round() or self._next_round(None)
+        made = self.follower.newest_round()
+        if made is None or self._has_newer(made):  # the newest round may be of an earlier start of the job
+            made = self._next_round(made)
         while (waits_for := self.waits_for(made)) is not None:
             self.report(made, waits_for)
             self._pause(made)
@@ -114,7 +117,7 @@ class Watch:
             copy_ahead(self.before, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
-        """Return the plan of a full run from a checkpoint; it is made once for each checkpoint in turn."""
+        """Return the plan of a full run from a checkpoint; the plan of the last checkpoint is cached."""
         if self._planned is None or self._planned[0] != checkpoint:
             self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
         return self._planned[1]
@@ -243,5 +246,4 @@ class Watch:
 
 
 def _described(newest: Round) -> str:
-    last = newest.last_round_seconds
-    return f"round {newest.number}; a last round: {'not known yet' if last is None else f'about {duration(last)}'}"
+    return f"round {newest.number}; {last_round_phrase(newest)}"

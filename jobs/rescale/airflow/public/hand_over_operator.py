@@ -80,5 +80,5 @@ class HandOverOperator(HandOverJob):
             self.hand_over = msgspec.to_builtins(hand_over_of(form))
         return super().execute(context)
 
-    def _run(self, context: Context) -> str:
+    def _run_name(self, context: Context) -> str:
         return task_name(context)

@@ -129,7 +129,7 @@ class RescaleOperator(BaseOperator):
         self._pod: Any = None
 
     def execute(self, context: Context) -> Summary:
-        """Run the rescale up to its end, or up to the point where a pod has to be waited for."""
+        """Run the rescale to its end, or until it has to wait for a pod."""
         from rescale.airflow.savepoint_work import inspect_source, make_plan
 
         with task_errors():
@@ -181,7 +181,7 @@ class RescaleOperator(BaseOperator):
         return self._pod
 
     def _wait(self, pod: Any, planned: Summary, work: Callable[[], None]) -> None:
-        """Do work of the pod's operator; if that defers itself, defer this task until the same event."""
+        """Do `work` of the pod's operator; if that defers itself, defer this task until the same event."""
         executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns of an operator in an operator
         try:
             work()

@@ -67,7 +67,7 @@ class TakeSavepointOperator(WaitingOperator):
                 state.set(_BEFORE, msgspec.to_builtins(before))
             else:
                 before = job_to_restart_of(stored)
-            return self._result(take_savepoint(before, self._run(context)))
+            return self._result(take_savepoint(before, self._run_name(context)))
 
     def _look(self) -> JobToRestart:
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
@@ -88,5 +88,5 @@ class TakeSavepointOperator(WaitingOperator):
                     refuse_canonical(flink, job)
         return msgspec.structs.replace(before, taking=taking)
 
-    def _run(self, context: Context) -> str:
+    def _run_name(self, context: Context) -> str:
         return task_name(context)

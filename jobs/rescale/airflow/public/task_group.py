@@ -1,4 +1,4 @@
-"""A whole rescale as a task group of somebody's DAG."""
+"""A whole rescale as a task group in a user's DAG."""
 
 from __future__ import annotations
 

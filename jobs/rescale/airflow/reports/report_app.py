@@ -55,7 +55,7 @@ MaySeeTheRun = Annotated[None, Depends(requires_access_dag("GET", DagAccessEntit
 def report_app() -> FastAPI:
     app = FastAPI(title="Rescale", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(_router)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(HTTPException, _error_response)
     return app
 
 
@@ -73,7 +73,7 @@ def report(
     xcom: Any = session.scalars(reports).first()
     value = None if xcom is None else xcom.value
     try:
-        page = _page_of_plan(value) if isinstance(value, dict) and "page" in value else _page(value)
+        page = _page_in_xcom(value) if isinstance(value, dict) and "page" in value else _page_in_store(value)
     except ValueError:  # including msgspec's errors
         raise HTTPException(HTTPStatus.NOT_FOUND, "there is no report of this run") from None
     except RescaleError as error:
@@ -81,12 +81,12 @@ def report(
     return Response(page, media_type="text/html; charset=utf-8", headers=_headers(page))
 
 
-def _page_of_plan(value: Any) -> bytes:
+def _page_in_xcom(value: Any) -> bytes:
     """Return the page in the XCom of a run that only planned. Raises `ValueError` if it is not such a page."""
     return msgspec.convert(value, ReportPage).html(_LARGEST)
 
 
-def _page(value: Any) -> bytes:
+def _page_in_store(value: Any) -> bytes:
     """Read the report beside the target. Raises an error if the report is about another plan than the run's.
 
     Raises `ValueError` if the XCom does not name a place.
@@ -116,7 +116,7 @@ def _headers(page: bytes) -> dict[str, str]:
     return _HEADERS | {"Content-Security-Policy": _POLICY.format(style=f"'sha256-{digest}'" if digest else "'none'")}
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def _error_response(request: Request, error: Exception) -> Response:
     """Respond with the error as text, or redirect a browser without a session to the login page."""
     if not isinstance(error, HTTPException):
         raise error

@@ -40,7 +40,6 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def compress(cls, html: bytes) -> ReportPage:
-        """Compress a page."""
         return cls(base64.b64encode(zlib.compress(html, 9)).decode())
 
     def html(self, most: int) -> bytes:

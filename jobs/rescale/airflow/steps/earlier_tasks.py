@@ -1,7 +1,7 @@
 """Outputs of earlier tasks, as the XComs that later tasks read.
 
-A user may mark a task as successful that has not run, or not to its end. The tasks after it start then, without its
-output; they fail at once, and name the task to clear.
+A user may mark a task as successful that has not run to its end. The tasks after it then start without its output. They
+fail at once, and name the task to clear.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from rescale.text.errors import RequestError
 
 Summary = dict[str, Any]
-"""Output of a task for other tasks, stored in Airflow's database: at most 8 KiB."""
+"""Output of a task for other tasks, stored in Airflow's database; at most 8 KiB of JSON."""
 
 OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
 PREPARE = "copy_files_ahead"
@@ -32,6 +32,9 @@ WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
 ROUNDS = "rounds"
 """Key of the XCom, and of the state of the task that follows a job, that describes the newest round."""
 
+FOLLOWED = "followed"
+"""Key of the XCom with the target of the task that follows a job, from the start of the task on."""
+
 APPROVED = "approved"
 """Key of the XCom with the answer: the digest of the `plan`, whether it is `approved`, and by whom (`words`).
 
@@ -43,7 +46,7 @@ T = TypeVar("T")
 def sibling_task_id(task_id: str, other: str) -> str:
     """Return the id of another task of the same rescale.
 
-    All tasks of a rescale are in the same task group, if any, whose id comes before each of their ids.
+    If the tasks of a rescale are in a task group, their ids start with the id of the group.
     """
     group, dot, _ = task_id.rpartition(".")
     return f"{group}{dot}{other}"
@@ -69,7 +72,7 @@ def output_of_any(ti: Any, *task_ids: str) -> Any:
 
 
 def required_output(task_id: str, output: T | None) -> T:
-    """Return the output of a task. Raises `RequestError` without one, as after a user marked the task as successful."""
+    """Return the output of a task. Raises `RequestError` without one, as when a user marked the task as successful."""
     if output is None:
         raise RequestError(
             f"the task {task_id!r} has no output: it did not finish",

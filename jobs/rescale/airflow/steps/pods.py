@@ -1,8 +1,8 @@
 """A step as a pod: the pod is the Spark driver, runs the same main as a process would, and starts the executors.
 
 A template, which comes with the installation of Airflow, defines the pod: its image, rights, limits and access to
-storage. The task adds the step and the plan, and holds no worker while it waits. The exit code says whether another try
-may help, and the result document in storage says what was wrong.
+storage. The task adds the step and the plan, and holds no worker while it waits. The exit code tells whether another
+try may help, and the result document in storage describes the error.
 """
 
 from __future__ import annotations

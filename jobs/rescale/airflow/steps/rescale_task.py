@@ -74,11 +74,11 @@ def rescale_task(
     has_access: bool = True,
     **arguments: Any,
 ) -> Any:
-    """Return a task factory for a function. The task has the access that the form names, and fails by our errors.
+    """Return a task factory for a function. The task has the access that the form names, and fails with our errors.
 
     The function's return value becomes an XCom; it is not logged. With `multiple_outputs`, other tasks can read single
-    fields of it. Without `has_access`, the function opens `form_access` itself when it needs it. `arguments` are
-    those of `RescaleTask`.
+    fields of it. Without `has_access`, the function opens `form_access` itself when it needs it. `arguments` are those
+    of `RescaleTask`.
     """
 
     @functools.wraps(function)

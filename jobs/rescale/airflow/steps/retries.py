@@ -1,11 +1,11 @@
 """Mapping of our errors to Airflow's: how a task fails, and whether it is tried again.
 
 A task logs the error's sentence, and ends like a process, with the error's exit code. A final error is not tried again.
-A transient one is, with growing pauses, and so is a task whose process was lost. A bug of ours is final, too, and
-logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
+A transient error is tried again with growing pauses, and so is a task whose process was lost. A bug of ours is final,
+too, and logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
 
-Since Airflow 3.3, a retry policy tells final errors from transient ones. Before, a final error is an
-`AirflowFailException`, too, which Airflow does not try again.
+Since Airflow 3.3, a retry policy tells final errors from transient ones. In older releases, a final error is also an
+`AirflowFailException`, which Airflow does not try again.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ RETRIES: dict[str, Any] = {
 
 
 def is_rescale_error(error: Exception) -> bool:
-    """Return whether it is one of our errors, or an error of Python's own, which is a bug of ours."""
+    """Return whether it is one of our errors, or a built-in error of Python, which is a bug of ours."""
     return isinstance(error, RescaleError) or type(error).__module__ == "builtins"
 
 
 @contextmanager
 def task_errors() -> Iterator[None]:
-    """End the task if the block raises one of our errors, worded for the form, or an error of Python's own."""
+    """End the task if the block raises one of our errors, worded for the form, or a built-in error of Python."""
     try:
         yield
     except Exception as error:

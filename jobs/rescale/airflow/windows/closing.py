@@ -27,7 +27,7 @@ class WindowHours(NamedTuple):
     zone: ZoneInfo
 
     def opening_time(self, began: datetime, *, by_schedule: bool) -> datetime | None:
-        """Return when the window of a run that `began` then opens or opened; None if it never opens.
+        """Return the time at which the window opens, or opened, for a run that `began` then; None if it never opens.
 
         A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
         """
@@ -35,7 +35,7 @@ class WindowHours(NamedTuple):
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opened: datetime) -> datetime:
-        """Return when a window that `opened` then closes, in the zone's time."""
+        """Return the time at which a window closes that `opened` then, in the zone's time."""
         return closing_time(opened, self.closes, self.zone)
 
 
@@ -52,11 +52,11 @@ def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
     day = opened.astimezone(zone).date()
     return min(
-        instant for days in (0, 1) for instant in _shown(closes, day + timedelta(days=days), zone) if instant > opened
+        instant for days in (0, 1) for instant in _times(closes, day + timedelta(days=days), zone) if instant > opened
     ).astimezone(zone)
 
 
-def _shown(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
+def _times(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time, in order.
 
     For a time that the clock skips, the result is the instant by the old offset.

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 RESERVED = ("savepoint", "job", "plan", "discard")
 """Names of windows whose DAG would have the id of an existing DAG."""
 
-_SPAN = re.compile(r"([1-9][0-9]{0,3})([hm])")
+_LEAD_TIME = re.compile(r"([1-9][0-9]{0,3})([hm])")
 _UNITS = {"h": "hours", "m": "minutes"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_OWN = ("schedule", "timezone", "closes", "begins_before")
+_WINDOW_FIELDS = ("schedule", "timezone", "closes", "begins_before")
 
 OUTSIDE_HOURS = "outside_hours"
 """Field in the form of a window for runs that are triggered by hand outside its hours."""
@@ -110,44 +110,44 @@ class Window:
 def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
     """Return the window of an entry in the file; or None, and an error for each wrong field."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return None, [_wrong(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+        return None, [_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
     if name.casefold() in RESERVED:
-        return None, [_wrong(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)]
+        return None, [_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)]
     if not isinstance(entry, dict):
-        return None, [_wrong(name, "the entry", "fields and their values", entry)]
+        return None, [_error(name, "the entry", "fields and their values", entry)]
     if wrong := list(_faults(name, entry)):
         return None, wrong
-    values = {field: value for field, value in entry.items() if field not in _OWN}
-    closes, before = time.fromisoformat(entry["closes"]), _span_of(entry.get("begins_before")) or timedelta()
+    values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
+    closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
     return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
 
 
 def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
-    known = (*_OWN, *form)
+    known = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
     required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
     wrong: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required, "target"):
         if field not in entry:
-            wrong[field] = _wrong(name, field, "a value", "none")
+            wrong[field] = _error(name, field, "a value", "none")
     for field, value in entry.items():
         if field not in known:
-            wrong[field] = _wrong(name, field, f"one of the fields {', '.join(known)}", field)
+            wrong[field] = _error(name, field, f"one of the fields {', '.join(known)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
-            wrong[field] = _wrong(name, field, *fault)
+            wrong[field] = _error(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
-            wrong[field] = _wrong(name, field, None, sentence)
-    if not wrong and (error := _refused(_check_shape, entry)) is not None:
-        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
+            wrong[field] = _error(name, field, None, sentence)
+    if not wrong and (error := _form_error(_check_shape, entry)) is not None:
+        wrong["shape"] = _error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
     if not wrong and "begins_before" in entry and not entry.get("while_it_runs"):
-        wrong["begins_before"] = _wrong(name, "begins_before", "a job with while_it_runs: true", "no such job")
-    if not wrong and "job" in entry and (error := _refused(_check_hand_over, entry)) is not None:
-        wrong["hand-over"] = _wrong(name, "its hand-over", error.expected, error.what)
+        wrong["begins_before"] = _error(name, "begins_before", "a job with while_it_runs: true", "no such job")
+    if not wrong and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
+        wrong["hand-over"] = _error(name, "its hand-over", error.expected, error.what)
     yield from wrong.values()
     if not wrong and (fault := placeholder_fault(entry["target"], entry["schedule"])):
-        yield _wrong(name, "target", *fault)
+        yield _error(name, "target", *fault)
 
 
 def _form_fault(param: Param, value: Any) -> str | None:
@@ -159,7 +159,7 @@ def _form_fault(param: Param, value: Any) -> str | None:
     return None
 
 
-def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
+def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
     """Return the error that the first task would raise for the form of an entry, or None."""
     defaults = with_defaults(_form_of(entry), settings().form)
     try:
@@ -170,7 +170,7 @@ def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any
 
 
 def _check_shape(filled: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the form asks for nothing, for two things at once, or for an unapproved loss."""
+    """Raise `RequestError` if the form asks for no change, for a change and a copy, or for an unapproved loss."""
     refuse_unintended_copy(filled)
     refuse_unapproved_drops(filled, required=drops_need_approval())
 
@@ -212,24 +212,24 @@ def _time_fault(value: Any) -> Fault:
     return None
 
 
-def _span_of(value: Any) -> timedelta | None:
-    """Return the time that a text such as `3h` or `90m` means, or None for any other value."""
-    matched = _SPAN.fullmatch(value) if isinstance(value, str) else None
+def _lead_time_of(value: Any) -> timedelta | None:
+    """Parse a duration such as `3h` or `90m`; return None for any other value."""
+    matched = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
     return None if matched is None else timedelta(**{_UNITS[matched[2]]: int(matched[1])})
 
 
-def _span_fault(value: Any) -> Fault:
-    return ("hours or minutes, such as 3h or 90m", value) if _span_of(value) is None else None
+def _lead_time_fault(value: Any) -> Fault:
+    return ("hours or minutes, such as 3h or 90m", value) if _lead_time_of(value) is None else None
 
 
 _CHECKS: dict[str, Callable[[Any], Fault]] = {
     "schedule": _schedule_fault,
     "timezone": _zone_fault,
     "closes": _time_fault,
-    "begins_before": _span_fault,
+    "begins_before": _lead_time_fault,
     "target": pattern_fault,
 }
 
 
-def _wrong(window: object, field: object, expected: str | None, actual: object) -> RequestError:
+def _error(window: object, field: object, expected: str | None, actual: object) -> RequestError:
     return RequestError(f"the window {window!r} is not valid: {field}", expected=expected, found=actual)

@@ -34,13 +34,13 @@ _LAST = "last"
 def open_window(window: Window, asset: Asset) -> Any:
     """Return the task that determines the target of the run, its source if there is no job, and the closing time."""
 
-    def opens(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
+    def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
         refuse_unknown_fields(params, dag.params)  # a skipped run would not show its mistakes
         last = window_state(asset_state_store, dag.dag_id).get(_LAST) if "source" in params else None
         return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
 
-    return rescale_task(opens, OPEN, "Is the window open?", inlets=[asset])()
+    return rescale_task(check_hours, OPEN, "Is the window open?", inlets=[asset])()
 
 
 def close_window(asset: Asset) -> Any:
@@ -50,7 +50,7 @@ def close_window(asset: Asset) -> Any:
     would satisfy the trigger rule, also in a run with nothing to do.
     """
 
-    def close(
+    def record_result(
         params: Any = None,  # noqa: ARG001
         ti: Any = None,
         asset_state_store: Any = None,
@@ -73,7 +73,7 @@ def close_window(asset: Asset) -> Any:
 
     title = "Remember what was rescaled"
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself
-    return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
+    return rescale_task(record_result, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
 
 
 def opened_window(
@@ -97,19 +97,19 @@ def opened_window(
     began, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
     outside = by_hand and params[OUTSIDE_HOURS]
     opening = began if outside else hours.opening_time(began, by_schedule=not by_hand)
-    otherwise = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
+    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
     if opening is None:
-        skip_task(f"the window has never been open{otherwise}")
+        skip_task(f"the window has never been open{hint}")
     closes = hours.closing_time(opening)
     if now > closes:
         skip_task(
-            f"too late: the window opened at {_shown(opening)} and closed at {_shown(closes)}, "
-            f"and it is {_shown(now.astimezone(hours.zone))} now{otherwise}"
+            f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes)}, "
+            f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"
         )
-    log.info("the window is open until %s", _shown(closes))
+    log.info("the window is open until %s", _format_instant(closes))
     known = {"target": target_of(params["target"], name, began if by_hand else opening), "closes": closes.isoformat()}
     if hours.begins_before and not outside:
-        log.info("the job is not cut over before the window opens at %s", _shown(opening))
+        log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
         known["opens"] = opening.isoformat()
     if "source" not in params:
         return known
@@ -125,5 +125,5 @@ def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:
     return last is None or datetime.fromisoformat(done["written"]) > datetime.fromisoformat(last["written"])
 
 
-def _shown(instant: datetime) -> str:
+def _format_instant(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M %Z}"

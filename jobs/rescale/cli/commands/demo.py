@@ -45,9 +45,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             from rescale.demo.once import demo
 
             demo(say, with_flink=arguments.flink)
-    except KeyboardInterrupt as how:
+    except KeyboardInterrupt as interruption:
         say("Interrupted: everything that the demo started is removed.")
-        return exit_code_of(how)
+        return exit_code_of(interruption)
     return 0
 
 

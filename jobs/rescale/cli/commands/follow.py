@@ -23,7 +23,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
-from rescale.runstate.follower.rounds import FollowedJob, Round, described_rounds, followed_job
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
 from rescale.runstate.publication import publish
 from rescale.runstate.states import refuse_unpublished
 from rescale.storage.files import owned
@@ -58,17 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
     if not arguments.finish:
-        output.begin_lines()
+        output.use_json_lines()
     limits = _limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := finished_plan(target)) is not None:
-        _answer_again(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
+        _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     with own_rounds(arguments.master) as move_round:
 
-        def move_any(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process; move, or compare, all records in a process of its own."""
+        def move_plan(plan: Plan, proof: Proof) -> None:
+            """Move a round in the lasting process; move or compare all records in a separate process."""
             if proof is not Proof.CHANGES:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
@@ -79,19 +79,19 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
         follower = Follower(
             target,
-            _job(arguments, checkpoints, target),
+            _job_of(arguments, checkpoints, target),
             this_process(),
-            move_any,
+            move_plan,
             output.say,
             arguments.accept_unconditional_publish,
         )
         if arguments.finish:
             _finish(follower, arguments.master, output, yes=arguments.yes)
         else:
-            follower.follow(limits, partial(_report, output))
+            follower.follow(limits, partial(_print_round, output))
 
 
-def _report(output: Output, made: Round, waits_for: str) -> None:
+def _print_round(output: Output, made: Round, waits_for: str) -> None:
     output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
 
 
@@ -99,7 +99,8 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
     with waiting(f"reading {follower.job.checkpoints}"):
         planned = follower.plan_last()
     if planned.reason is not None:
-        output.say(f"the last round does not continue the one before: {planned.reason}")
+        moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
+        output.say(f"the last round moves {moved}, because it cannot continue the round before it: {planned.reason}")
     rounds = described_rounds(follower.target)
     carry_out(
         planned.prepared,
@@ -113,15 +114,15 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
     remove_follower(follower.target)
 
 
-def _answer_again(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
-    """Remove the files that a killed process left, and answer as it would have."""
+def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
+    """Print the outcome of a `--finish` that was killed after it had published; remove the files that it left."""
     remove_follower(plan.target)
     refuse_unpublished(plan.target)
     document = outcome(plan, publish(plan, accept_unconditional=accept_unconditional))
     output.answer(document, lambda: outcome_text(document))
 
 
-def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
+def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
     """Return the job with the shape of the options; without any, with the shape of the existing follower."""
     values = values_of(arguments, "follow")
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})
@@ -132,7 +133,7 @@ def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> Follow
             return FollowedJob(checkpoints, current.options)
         if arguments.finish:
             raise RequestError(
-                "there is no follower of this target to finish",
+                "the target has no follower that could be finished",
                 path=target,
                 expected="files of `rescale follow CHECKPOINTS --target TARGET`",
                 advice="start the follower while the job runs; if the job has ended, use rescale run with its last "
@@ -144,13 +145,13 @@ def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> Follow
 def _limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
-        _number("--max-rounds", arguments.max_rounds, least=0),
-        _number("--publish-every", arguments.publish_every, least=1),
+        _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),
+        _number_of_rounds("--publish-every", arguments.publish_every, least=1),
         None if pause_above is None else rate_of(pause_above, "--pause-above"),
     )
 
 
-def _number(flag: str, text: str | None, *, least: int) -> int | None:
+def _number_of_rounds(flag: str, text: str | None, *, least: int) -> int | None:
     if text is None:
         return None
     with in_option(flag):

@@ -75,6 +75,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     unread = next((operator.unread for operator in snapshot.operators if operator.unread is not None), None)
     if unread is None:
         return 0
-    if output.json:  # the document has the errors of all operators
+    if output.json:  # the document contains the errors of all operators
         return unread.exit_code
     raise unread

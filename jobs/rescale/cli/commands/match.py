@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         old = open_snapshot(source, prefixes, uids, moves=moves)
         is_graph = name(job) != METADATA and open_store(job).stat(job) is not None
         if not is_graph:
-            _refuse_nothing(job)
+            _refuse_missing_job(job)
         new = (
             _read_graph(job, dict(uids))
             if is_graph
@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if matching.certain else IntegrityError.exit_code
 
 
-def _refuse_nothing(uri: str) -> None:
+def _refuse_missing_job(uri: str) -> None:
     """Raise `RequestError` if there is neither a file nor a snapshot; the user may have misspelt the name of a file."""
     try:
         find_metadata(uri)

@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _refuse_inside(of: str, place: str) -> None:
-    """Raise `RequestError` for a report in a snapshot: Flink could not delete the snapshot's directory then."""
+    """Raise `RequestError` for a report inside a snapshot, whose directory Flink then could not delete."""
     metadata = join(parent(resolve_links(place)), "_metadata")
     if (
         contains(resolve_links(of.removesuffix("/_metadata")), resolve_links(place))

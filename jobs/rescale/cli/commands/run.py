@@ -18,7 +18,7 @@ from rescale.insight.cluster import cluster_of_environment
 from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.plan.proof_scope import how_proven
+from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import Prepared
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
@@ -101,7 +101,7 @@ def carry_out(
             confirm_losses(planned.surgery, output, yes=yes)
             confirm_restarts(planned.surgery, output, yes=yes)
             confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
-            if sentence := how_proven(plan, proof):
+            if sentence := proof_sentence(plan, proof):
                 output.say(sentence)
             claim(plan, accept_unconditional=accept_unconditional, by=this_process())
 
@@ -113,7 +113,7 @@ def carry_out(
                 carry_out_plan(plan, proof, explain)
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
-    put_report(plan)  # also for an earlier result: its run may have ended before it wrote the report
+    put_report(plan)  # even if an earlier run published: it may have ended before it wrote the report
     if published.already and requested_proof is not None:
         output.say(_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
@@ -126,7 +126,7 @@ def this_process() -> dict[str, str]:
 
 
 def _proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
-    """Return a remark that the requested proof has no effect on a result that was published before."""
+    """Return a remark that the requested proof has no effect, because the result was published before."""
     command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
     before = f"the result was already published, proven by {published.proof.value}"
     return f"{before}; to compare it by {requested.value} now: {command}"

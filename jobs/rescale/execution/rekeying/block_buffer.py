@@ -16,7 +16,7 @@ MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes and returns them by their offsets (`places`); beyond `MEMORY` bytes, all are in a file."""
+    """Stores bytes and returns them by their offsets (`places`); more than `MEMORY` bytes go to a file."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -49,7 +49,7 @@ class BlockBuffer:
         return place
 
     def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Return bytes, and the offsets in them of the blocks at `places`. Raises `StoreError` if blocks are gone."""
+        """Return bytes, and the offsets in them of the blocks at `places`. Raises `StoreError` if the file is short."""
         if self._scratch is None:
             return self._memory, places
         self._scratch.flush()

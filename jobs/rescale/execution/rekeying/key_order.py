@@ -1,7 +1,7 @@
-"""External sort of cells that do not fit into memory, for a writer that wants records by the bytes of their keys.
+"""External sort of cells that do not fit into memory, for a writer that needs records in the order of their keys.
 
-The writer itself sorts a cell that fits when it loads it. For a larger cell, as many blocks as fit are sorted at once,
-and the sorted runs are merged.
+The writer itself sorts a cell that fits into memory. Of a larger cell, as many blocks as fit are sorted at once, and
+the sorted runs are merged.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
         first, last = int(firsts[large]), int(ends[large])
         cell = blocks.part(first, last)
         runs = [_sorted(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
-        parts += [blocks.part(at, first), _merged(_joined(cell, runs))]
+        parts += [blocks.part(at, first), _merged(_concatenated(cell, runs))]
         at = last
-    return _joined(blocks, [*parts, blocks.part(at, len(blocks))])
+    return _concatenated(blocks, [*parts, blocks.part(at, len(blocks))])
 
 
 def _sorted(blocks: SortedBlocks) -> SortedBlocks:
@@ -61,7 +61,7 @@ def _merged(cell: SortedBlocks) -> SortedBlocks:
 
 
 def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
-    """Yield (bytes, where the last record begins) of the merged runs, a window at a time; the next overwrites it."""
+    """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the last one."""
     from rescale.execution.rekeying import key_order_loop as loop
 
     taken = np.zeros(len(cell), np.int64)
@@ -72,17 +72,17 @@ def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
         data, at = cell.buffer.load(cell.places + taken, sizes)
         begins, at = at, at.copy()
         left = cell.sizes - taken - sizes
-        size, last, hungry = loop.merge_runs(data, at, begins + sizes, left, out)
+        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, left, out)
         taken += at - begins
         if size:
             yield out[:size], last
-        elif hungry >= 0:
+        elif run_to_load >= 0:
             room *= 2
         else:
             out = np.empty(2 * len(out), np.uint8)
 
 
-def _joined(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
+def _concatenated(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
     if not parts:
         return blocks
 

@@ -21,7 +21,7 @@ def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Byte
 
 @compiled
 def _record_end(data: Bytes, at: Long, end: Long) -> Long:
-    """Return where the record at `at` ends; a lower bound beyond `end` if it is not loaded completely."""
+    """Return the end of the record at `at`; a lower bound beyond `end` if the record is not loaded completely."""
     if end - at < LENGTH_SIZE:
         return at + LENGTH_SIZE
     limit = at + LENGTH_SIZE + read_u32(data, at)
@@ -36,7 +36,7 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
 
     The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `left[i]` bytes of the run
     are not loaded yet. The merge stops at the end of all runs, when the next record of a run is not loaded, or when it
-    does not fit. Returns (bytes, where the last record begins, run that must be loaded or -1).
+    does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
     """
     size = last = np.int64(0)
     key_words = np.empty(len(at), np.uint64)
@@ -51,7 +51,7 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
         heap[count] = run
         count += 1
     for place in range(count // 2 - 1, -1, -1):
-        _sink(data, at, key_words, heap, count, place)
+        _sift_down(data, at, key_words, heap, count, place)
     while count:
         run = heap[0]
         end = _record_end(data, at[run], ends[run])
@@ -67,7 +67,7 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
             return size, last, run
         else:
             key_words[run] = _next_word(data, end)
-        _sink(data, at, key_words, heap, count, 0)
+        _sift_down(data, at, key_words, heap, count, 0)
     return size, last, -1
 
 
@@ -78,7 +78,7 @@ def _next_word(data: Bytes, at: Long) -> np.uint64:
 
 
 @compiled
-def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, place: int) -> None:
+def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, place: int) -> None:
     """Sift the run at a place of the heap down until no run below it comes first."""
     run = heap[place]
     while 2 * place + 1 < count:
@@ -101,7 +101,7 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
 
 @compiled
 def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
-    """Whether the next record of a run precedes the other run's, if the first eight bytes of their keys are equal."""
+    """Return whether a run's next record precedes the other run's, if the first eight bytes of their keys are equal."""
     begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
     size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])
     for i in range(min(size, other_size)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.read_units import ReadUnit
-from rescale.execution.rekeying.totals import Receipt, packed
+from rescale.execution.rekeying.totals import Receipt, pack_receipt
 from rescale.execution.sources.planned_records import RekeyedOperator, rekeyed_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
@@ -29,8 +29,7 @@ class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
     `receipts` is the partition whose task adds receipts up. `whole_entries` is the property of the writer
-    (`KeyedWriter`).
-    `done` is called with the bytes of the source read so far.
+    (`KeyedWriter`). `done` is called with the number of bytes read since its last call.
     """
 
     plan: Plan
@@ -42,21 +41,21 @@ class MapTask:
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
         task_units = (unit for run in units for unit in run)
-        for number, mine in groupby(task_units, lambda unit: unit.operator):
+        for number, operator_units in groupby(task_units, lambda unit: unit.operator):
             operator = self.plan.operators[number]
             try:
                 planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])
                 ranges = [write_range for write_range in self.ranges if write_range.operator == number]
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(planned, number, ranges, reader)
-                for unit in mine:
+                for unit in operator_units:
                     with counting(unit.size, self.done):
                         yield from sorter.rows(unit)
-                yield self.receipts, packed(sorter.receipt())
+                yield self.receipts, pack_receipt(sorter.receipt())
             except RescaleError as error:
                 if not error.final:
                     raise
-                yield self.receipts, packed(error.located(operator=operator.label))
+                yield self.receipts, pack_receipt(error.located(operator=operator.label))
                 return
 
 

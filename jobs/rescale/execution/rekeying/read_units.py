@@ -35,7 +35,7 @@ class ReadUnit(NamedTuple):
 def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
     """Split the sources of all `rekeyings` (by operator number) into units.
 
-    Every key group with bytes is in one unit. Units have a bounded size unless a single key group is larger.
+    Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.
     """
     parts = ((i, part) for i, rekeying in rekeyings.items() for source in rekeying.sources for part in _parts(source))
     return [ReadUnit(number, operator, part) for number, (operator, part) in enumerate(parts)]
@@ -52,7 +52,7 @@ def _parts(source: PlannedSource) -> Iterator[PlannedSource]:
 
 
 def _runs(first: int, sizes: Sequence[int]) -> Iterator[KeyGroupRange]:
-    """Yield runs of key groups from `first` on, whose `sizes` are given in bytes; none without bytes."""
+    """Yield runs of key groups from `first` on, given their `sizes` in bytes; empty runs are left out."""
     filled = 0
     for key_group, size in enumerate(sizes, first):
         if filled and filled + size > UNIT_SIZE:

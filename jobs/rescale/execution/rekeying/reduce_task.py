@@ -19,28 +19,28 @@ from rescale.text.errors import RescaleError
 class ReduceTask(Generic[Work, Result]):
     """Writes the ranges of a partition from its rows; yields a final error in place of a result.
 
-    `works` has the pickled works of each partition: a task unpickles only its own. `states` has the number of states by
-    operator.
+    `work_items` has the pickled work items of each partition: a task unpickles only its own. `states` has the number of
+    states by operator.
     """
 
     plan: Plan
     writer: KeyedWriter[Work, Result]
-    works: Mapping[int, bytes]
+    work_items: Mapping[int, bytes]
     states: Mapping[int, int]
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
         with BlockBuffer() as buffer:
-            taken = collect_blocks(rows, buffer)
-            works: Sequence[Work] = pickle.loads(self.works[partition])
-            for work in works:
-                mine = work.range
+            partition_blocks = collect_blocks(rows, buffer)
+            work_items: Sequence[Work] = pickle.loads(self.work_items[partition])
+            for work in work_items:
+                write_range = work.range
                 try:
-                    blocks = taken.of_range(mine, self.states[mine.operator])
+                    blocks = partition_blocks.of_range(write_range, self.states[write_range.operator])
                     if self.writer.order is RecordOrder.KEY:
                         blocks = in_key_order(blocks)
                     yield self.writer.write(work, blocks)
                 except RescaleError as error:
                     if not error.final:
                         raise
-                    yield error.located(operator=self.plan.operators[mine.operator].label)
+                    yield error.located(operator=self.plan.operators[write_range.operator].label)
                     return

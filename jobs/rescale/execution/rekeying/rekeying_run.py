@@ -1,7 +1,7 @@
 """The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
 
-Everything is read and sorted first. Nothing is written before the size of every block is known, and every record has
-been in the right key group.
+A pass first reads and sorts everything. It writes nothing before the size of every block is known, and every record of
+the source has proved to lie in the key group of its key.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _rekeyed(
     tasks: Tasks,
     existing: Mapping[str, int],
 ) -> list[WrittenHandle]:
-    """Write the streams of rekeyings of one type, which are by operator number; return their handles."""
+    """Write the streams of `rekeyings` of one type, by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
     units = read_units(rekeyings)
     receipts = ranges[-1].partition + 1
@@ -85,21 +85,21 @@ def _rekeyed(
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams(plan, rekeyings, totals, ranges)
-    works = writer.lay_out(streams, existing)
-    results = _write(plan, writer, shuffle, works, states)
-    return writer.finish(tasks, streams, works, results)
+    work_items = writer.lay_out(streams, existing)
+    results = _write(plan, writer, shuffle, work_items, states)
+    return writer.finish(tasks, streams, work_items, results)
 
 
 def _write(
     plan: Plan,
     writer: KeyedWriter[Work, Result],
     shuffle: Shuffled,
-    works: Sequence[Work],
+    work_items: Sequence[Work],
     states: Mapping[int, int],
 ) -> list[Result]:
     """Return the result of each work; `states` has the number of states by the operator's number."""
     by_partition: dict[int, list[Work]] = defaultdict(list)
-    for work in works:
+    for work in work_items:
         by_partition[work.range.partition].append(work)
     due = {partition: sum(work.size for work in own) for partition, own in by_partition.items()}
     progress = Progress("write every record under its new key group", sum(due.values()), ByteAction.WRITTEN)

@@ -20,7 +20,7 @@ _BLOCK = np.dtype(
 
 @dataclass(frozen=True)
 class SortedBlocks:
-    """Blocks of an operator for a writer (`Blocks`); their bytes are at `places` of the buffer."""
+    """Blocks of an operator for a writer (`Blocks`); the buffer has their bytes at `places`."""
 
     number_of_states: int
     cells: Longs
@@ -57,11 +57,11 @@ class PartitionBlocks:
 
     def of_range(self, wanted: WriteRange, number_of_states: int) -> SortedBlocks:
         """Return the blocks of the key groups of a range."""
-        mine = self.index[self.index["operator"] == wanted.operator]
-        first = np.searchsorted(mine["cell"], wanted.first * number_of_states)
-        end = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
+        operator_blocks = self.index[self.index["operator"] == wanted.operator]
+        first = np.searchsorted(operator_blocks["cell"], wanted.first * number_of_states)
+        end = np.searchsorted(operator_blocks["cell"], (wanted.last + 1) * number_of_states)
         cells, sizes, last_offsets, places = (
-            np.ascontiguousarray(mine[name][first:end]) for name in ("cell", "size", "last", "place")
+            np.ascontiguousarray(operator_blocks[name][first:end]) for name in ("cell", "size", "last", "place")
         )
         return SortedBlocks(number_of_states, cells, sizes, last_offsets, places, self.buffer)
 

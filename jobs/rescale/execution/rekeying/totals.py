@@ -1,4 +1,4 @@
-"""Totals of all units: from the receipts to the exact size of the blocks of every new key group."""
+"""Exact sizes of the blocks of every new key group, which are the sums of all tasks' receipts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Receipt(NamedTuple):
     sizes: Longs
 
 
-def packed(receipt: Receipt | RescaleError) -> bytes:
+def pack_receipt(receipt: Receipt | RescaleError) -> bytes:
     """Compress a receipt or an error: one task reads all receipts, which hold a small number for every cell."""
     return zlib.compress(pickle.dumps(receipt), _FAST)
 
@@ -31,7 +31,7 @@ def packed(receipt: Receipt | RescaleError) -> bytes:
 def sum_receipts(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
     """Return the bytes of all blocks by operator, with a row for each key group and a column for each state.
 
-    Returns an error if there is one. `shapes` has (number of key groups, number of states) by operator.
+    Returns an error if a task sent one. `shapes` has (number of key groups, number of states) by operator.
     """
     totals = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
     errors = []

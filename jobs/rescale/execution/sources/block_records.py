@@ -14,13 +14,13 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class BlockReader(Protocol):
-    """Reads (key group, its bytes in chunks), each to its last byte, as the records of canonical state."""
+    """Reads key groups, given as (number, chunks of bytes), to their last byte; yields canonical records."""
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[Chunk]]], /) -> Iterator[Records]: ...
 
 
 class BlockRecords:
-    """Reads (key group, extent)s of `files`."""
+    """Records of key groups of `files`, given as (number, extent)."""
 
     def __init__(self, reader: BlockReader, files: SnapshotFiles, groups: Sequence[tuple[int, Extent]]) -> None:
         self._reader = reader
@@ -29,7 +29,7 @@ class BlockRecords:
         self._extent = Extent(0, 0, 0)
 
     def __iter__(self) -> Iterator[Records]:
-        """Errors name the file and the place in it."""
+        """Yield batches of records; errors name the file and the offset in it."""
         try:
             yield from self._reader.read(self._blocks())
         except (SnapshotError, UnsupportedError) as error:

@@ -28,5 +28,5 @@ def digest_pair(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> tuple[int, 
 
 
 def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int]:
-    """Yield the digest of each of the consecutive runs of `lengths` bytes that `chunks` hold end to end."""
+    """Yield the digest of each of the consecutive runs of `lengths` bytes in `chunks`."""
     return map(digest, runs(chunks, lengths))

@@ -1,6 +1,6 @@
-"""Loops that compare the rows of two databases; compiled, so their module is loaded late.
+"""Loops that compare the rows of two databases; compiled, so their module is loaded only when needed.
 
-Rows are records whose key groups and keys are in order, each in one place.
+Rows are records in the order of key group and key; each key occurs once.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def mark_differences(
     new_groups: Longs,
     is_end: bool,
     is_new_end: bool,
-    left: Flags,
-    came: Flags,
+    removed: Flags,
+    added: Flags,
 ) -> tuple[int, int]:
-    """Mark the old rows that were removed (`left`) and the new rows that were added (`came`).
+    """Mark the old rows that were `removed` and the new rows that were `added`.
 
-    Stops when all rows of one side are compared, unless these were its last (`is_end`, `is_new_end`). Returns the
-    numbers of old and of new rows that were compared.
+    Stops when all rows of one side are compared, unless this side has no more rows (`is_end`, `is_new_end`). Returns
+    the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
     while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
@@ -64,15 +64,15 @@ def mark_differences(
             break
         order = _order_of_rows(data, starts, limits, groups, i, new_data, new_starts, new_limits, new_groups, j)
         if order < 0:
-            left[i] = True
+            removed[i] = True
             i += 1
         elif order > 0:
-            came[j] = True
+            added[j] = True
             j += 1
         else:
             value, new_value = limits[i] + LENGTH_SIZE, new_limits[j] + LENGTH_SIZE
             is_other = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
-            left[i], came[j] = is_other, is_other
+            removed[i], added[j] = is_other, is_other
             i += 1
             j += 1
     return i, j
@@ -80,15 +80,15 @@ def mark_differences(
 
 @compiled
 def put_changes(
-    left_data: Bytes,
-    left_starts: Longs,
-    left_limits: Longs,
-    left_groups: Longs,
-    came_data: Bytes,
-    came_starts: Longs,
-    came_limits: Longs,
-    came_ends: Longs,
-    came_groups: Longs,
+    old_data: Bytes,
+    old_starts: Longs,
+    old_limits: Longs,
+    old_groups: Longs,
+    new_data: Bytes,
+    new_starts: Longs,
+    new_limits: Longs,
+    new_ends: Longs,
+    new_groups: Longs,
     prefix: int,
     data: Bytes,
     starts: Longs,
@@ -101,17 +101,17 @@ def put_changes(
     Every key begins with the `prefix` bytes of its key group. Returns the number of records.
     """
     i, j, count, at = 0, 0, 0, np.int64(0)
-    while i < len(left_starts) or j < len(came_starts):
+    while i < len(old_starts) or j < len(new_starts):
         order = _order_of_rows(
-            left_data, left_starts, left_limits, left_groups, i, came_data, came_starts, came_limits, came_groups, j
+            old_data, old_starts, old_limits, old_groups, i, new_data, new_starts, new_limits, new_groups, j
         )
         starts[count] = at + prefix
         if order < 0:
-            at = copy_bytes(left_data, left_starts[i] - prefix, left_limits[i], data, at)
-            groups[count], size = left_groups[i], np.int64(1)
+            at = copy_bytes(old_data, old_starts[i] - prefix, old_limits[i], data, at)
+            groups[count], size = old_groups[i], np.int64(1)
         else:
-            at = copy_bytes(came_data, came_starts[j] - prefix, came_limits[j], data, at)
-            groups[count], size = came_groups[j], came_ends[j] - came_limits[j] - LENGTH_SIZE + 1
+            at = copy_bytes(new_data, new_starts[j] - prefix, new_limits[j], data, at)
+            groups[count], size = new_groups[j], new_ends[j] - new_limits[j] - LENGTH_SIZE + 1
         limits[count] = at
         for shift in range(24, -8, -8):
             data[at] = size >> shift & 0xFF
@@ -119,7 +119,7 @@ def put_changes(
         data[at] = DELETION if order < 0 else VALUE
         at += 1
         if order >= 0:
-            at = copy_bytes(came_data, came_limits[j] + LENGTH_SIZE, came_ends[j], data, at)
+            at = copy_bytes(new_data, new_limits[j] + LENGTH_SIZE, new_ends[j], data, at)
             j += 1
         if order <= 0:
             i += 1

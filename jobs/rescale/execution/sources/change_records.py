@@ -1,14 +1,14 @@
 """Rows in which two checkpoints of one RocksDB directory differ, found without reading the files that they share.
 
-A key can only have changed if a file that only one of the two checkpoints has holds a row of it: compactions move rows
+A key can only have changed if it has a row in a file that only one of the two checkpoints has: compactions move rows
 from file to file, and drop only hidden or expired ones. So these files are read, except for those that, by the
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
-too. Most of the rows were only moved, which their entries show (`changed_keys`). The live values of all other keys are
-looked up in both databases and compared, for these reasons:
+too. Most of the rows were only moved, which their entries show (`changed_keys`). The values of all other keys are
+looked up in both databases and compared, because entries do not show every change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
-* An element added to a list changes a value that lies elsewhere.
+* An element added to a list changes a value whose other elements lie in other files.
 * A range tombstone affects rows of any file, so within it all rows of both sides are compared.
 
 A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone.
@@ -29,7 +29,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
@@ -51,14 +51,14 @@ _KEYS_AT_ONCE = 1 << 14
 
 
 class Changes(NamedTuple):
-    """Changes of one state since the earlier checkpoint: the rows that were removed (`left`) and added (`came`).
+    """Changes of one state since the earlier checkpoint: the rows that were removed and added.
 
     Both sets of rows are sorted by key; a key whose value has changed is in both. The reader's next `Changes` overwrite
     these rows.
     """
 
-    left: Records
-    came: Records
+    removed: Records
+    added: Records
 
 
 class ChangeReader:
@@ -68,7 +68,7 @@ class ChangeReader:
         self._max_parallelism = max_parallelism
         self._files = files
         self._place = place
-        self._header = understood(place.header)
+        self._header = require_header(place.header)
 
     def changes(self) -> Iterator[Changes]:
         """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
@@ -85,7 +85,7 @@ class ChangeReader:
             yield _OpenSide(None, frozenset(), self._max_parallelism)
             return
         files, own = listed_files(self._files, side.database.files), frozenset(side.own)
-        states = understood(side.database.header).names
+        states = require_header(side.database.header).names
         with ExitStack() as stack:
             shared = [file.name for file in files if file.name.endswith(".sst") and file.name not in own]
             directory, parts = stack.enter_context(
@@ -111,12 +111,12 @@ class ChangeReader:
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
-            ranges = _joined(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
+            ranges = _merged(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
             own = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
             return own
-        return _in_order(
+        return _merge_sorted(
             [(key for keys in own for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
         )
 
@@ -152,21 +152,21 @@ class ChangeRecords:
         """Return a record for each key of some changes: its new value behind `VALUE`, or `DELETION`."""
         from rescale.execution.sources.change_loop import put_changes
 
-        left, came = changes
-        most = len(left) + len(came)
+        removed, added = changes
+        most = len(removed) + len(added)
         size = sum(int((side.ends - side.starts).sum()) + len(side) * (self._prefix + 5) for side in changes)
         data = np.empty(size, np.uint8)
         starts, limits, ends, groups = (np.empty(most, np.int64) for _ in range(4))
         number = put_changes(
-            left.data,
-            left.starts,
-            left.limits,
-            left.groups,
-            came.data,
-            came.starts,
-            came.limits,
-            came.ends,
-            came.groups,
+            removed.data,
+            removed.starts,
+            removed.limits,
+            removed.groups,
+            added.data,
+            added.starts,
+            added.limits,
+            added.ends,
+            added.groups,
             self._prefix,
             data,
             starts,
@@ -174,12 +174,12 @@ class ChangeRecords:
             ends,
             groups,
         )
-        states = np.full(most, (left if len(left) else came).states[0])
-        return _part(Records(data, starts, limits, ends, states, groups), 0, number)
+        states = np.full(most, (removed if len(removed) else added).states[0])
+        return _slice(Records(data, starts, limits, ends, states, groups), 0, number)
 
 
 class _OpenDatabase(NamedTuple):
-    """A fetched directory, and an open database that looks rows up."""
+    """A fetched directory, and its open database, which looks rows up."""
 
     directory: DatabaseDirectory
     parts: PartialFiles
@@ -254,7 +254,7 @@ def _reader(path: Path) -> Callable[[int, int], bytes]:
     return read
 
 
-def _joined(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _merged(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
     joined: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:
@@ -265,25 +265,25 @@ def _joined(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return joined
 
 
-def _in_order(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
+def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
     """Merge the keys of all iterators; yield each key once."""
     merged = (key for key, _ in groupby(merge(*iterators)))
     while keys := list(islice(merged, _KEYS_AT_ONCE)):
         yield keys_of(keys)
 
 
-def _windows(some: Iterable[Keys]) -> Iterator[Keys]:
-    """Yield the same keys, as many at a time as a request for rows is worth."""
+def _windows(batches: Iterable[Keys]) -> Iterator[Keys]:
+    """Yield the same keys, up to `_KEYS_AT_ONCE` at a time, which one request looks up."""
     gathered: list[Keys] = []
-    for keys in some:
+    for keys in batches:
         gathered.append(keys)
         if sum(len(part.ends) for part in gathered) >= _KEYS_AT_ONCE:
-            yield from _cut(gathered)
+            yield from _split(gathered)
             gathered = []
-    yield from _cut(gathered)
+    yield from _split(gathered)
 
 
-def _cut(parts: Sequence[Keys]) -> Iterator[Keys]:
+def _split(parts: Sequence[Keys]) -> Iterator[Keys]:
     if parts:
         keys = joined_keys(parts)
         for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):
@@ -291,23 +291,23 @@ def _cut(parts: Sequence[Keys]) -> Iterator[Keys]:
 
 
 def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator[Changes]:
-    """Yield what differs between two sequences of rows that are sorted by their keys."""
+    """Yield the differences of two sequences of rows that are sorted by their keys."""
     from rescale.execution.sources.change_loop import mark_differences
 
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
-        left, came = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
-        done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, left, came)
+        removed, added = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
+        done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else _part(side, 0, number).only(flags[:number]))
-                for side, number, flags in zip((old, new), done, (left, came), strict=True)
+                (_NO_RECORDS if side is None else _slice(side, 0, number).only(flags[:number]))
+                for side, number, flags in zip((old, new), done, (removed, added), strict=True)
             )
         )
-        if len(changes.left) or len(changes.came):
+        if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None if side is None else _part(side, number, len(side)) if number < len(side) else next(source, None)
+            None if side is None else _slice(side, number, len(side)) if number < len(side) else next(source, None)
             for side, number, source in zip((old, new), done, (before, after), strict=True)
         )
 
@@ -320,7 +320,7 @@ def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
 
 
-def _part(records: Records, begin: int, end: int) -> Records:
+def _slice(records: Records, begin: int, end: int) -> Records:
     """Return records `begin` to `end`."""
     columns = (records.starts, records.limits, records.ends, records.states, records.groups)
     return Records(records.data, *(column[begin:end] for column in columns))

@@ -1,6 +1,6 @@
 """Records of a changelog: its materialised state, with the later changes replayed over it.
 
-The result is what Flink would have after a restore, so that callers need not know about logs.
+The result is the state that Flink would have after a restore, so callers need not know about logs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 Windows = Sequence[KeyGroupRange]
-InWindows = Generator[Iterator[Records], None, None]
-BaseParts = Callable[[Windows], Sequence[InWindows]]
+WindowedRecords = Generator[Iterator[Records], None, None]
+BaseParts = Callable[[Windows], Sequence[WindowedRecords]]
 """Takes windows, and returns a generator for each part of the materialised state. It yields the records of each window,
 which must be read before those of the next."""
 
@@ -44,29 +44,29 @@ class ChangelogRecords:
         self._base = base
 
     def __iter__(self) -> Iterator[Records]:
-        """Yield batches of records; errors name the file, or the first file of the log if a change is at fault."""
+        """Yield batches of records; errors name the file, or the log's first file if a change cannot be read."""
         windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())
             parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
             for _, changes in cut:
-                with self._named():
+                with self._located_in_log():
                     overlay = Overlay(list(changes), self._header, self._max_parallelism)
                 for part in parts:
                     for records in next(part):
-                        yield from self._of(overlay.over(records))
-                yield from self._of(overlay.rest())
+                        yield from self._attributed(overlay.over(records))
+                yield from self._attributed(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
         """Check nothing, because materialised state is checked while it is read, and a log marks its end."""
 
-    def _of(self, overlaid: Iterator[Records]) -> Iterator[Records]:
-        with self._named():
+    def _attributed(self, overlaid: Iterator[Records]) -> Iterator[Records]:
+        with self._located_in_log():
             yield from overlaid
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Attribute errors in the block to the log."""
+    def _located_in_log(self) -> Iterator[None]:
+        """Add the log's first file to errors of the block."""
         try:
             yield
         except (SnapshotError, UnsupportedError) as error:

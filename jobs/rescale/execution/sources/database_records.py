@@ -22,14 +22,14 @@ from rescale.storage.scratch import scratch_directory
 class DatabaseRecords:
     """Reads all rows in a directory's key groups, state by state in the order of its header.
 
-    `named` has the extent of each file of the directory in the snapshot's `files`. Batches have `times` the usual size.
+    `file_extents` has the name and the extent in `files` of each file. `times` multiplies the usual size of a batch.
     """
 
     def __init__(
         self,
         max_parallelism: int,
         files: SnapshotFiles,
-        named: Sequence[tuple[str, Extent]],
+        file_extents: Sequence[tuple[str, Extent]],
         header: KeyedHeader,
         key_groups: KeyGroupRange,
         *,
@@ -37,7 +37,7 @@ class DatabaseRecords:
     ) -> None:
         self._max_parallelism = max_parallelism
         self._files = files
-        self._named = named
+        self._named = file_extents
         self._header = header
         self._key_groups = key_groups
         self._times = times
@@ -72,12 +72,12 @@ class DatabaseRecords:
 
 @contextmanager
 def database_of_snapshot(
-    files: SnapshotFiles, named: Sequence[tuple[str, Extent]], header: KeyedHeader
+    files: SnapshotFiles, file_extents: Sequence[tuple[str, Extent]], header: KeyedHeader
 ) -> Iterator[GuardedDatabase]:
-    """Open the database whose files, by name, lie at these extents of `files`, until the block ends."""
+    """Open a database in the block; `file_extents` has the name and the extent in `files` of each of its files."""
     states = [state.name for state in header.states]
     with (
-        fetched_database(listed_files(files, named), Path(scratch_directory())) as directory,
+        fetched_database(listed_files(files, file_extents), Path(scratch_directory())) as directory,
         guarded_database(directory, states) as database,
     ):
         yield database

@@ -36,7 +36,7 @@ class GroupRecords:
         self._starts = np.full(len(groups), _NOT_YET, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
-        """Yield batches of records; errors name the file and the place in it."""
+        """Yield batches of records; errors name the file and the offset in it."""
         numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
         first = self._groups[0][1]
         try:
@@ -49,7 +49,7 @@ class GroupRecords:
             raise error.located(path=self._files.uri(first)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """Raise `IntegrityError` unless all bytes were records: a reader that skips some does so on both sides."""
+        """Raise `IntegrityError` unless all bytes were records: bytes skipped on both sides would go unnoticed."""
         accounted += ID_SIZE * len(self._groups)
         if self._size != accounted:
             raise IntegrityError(

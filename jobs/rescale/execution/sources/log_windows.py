@@ -29,12 +29,12 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError, StoreError, UnsupportedError
 
 WINDOW = 32 * 1024 * 1024
-"""Bytes of changes that are replayed at once; the state that they make takes several times as many."""
+"""Bytes of changes that are replayed at once; the resulting state takes several times as many."""
 
-MOST = 512 * 1024 * 1024
+LARGEST_KEY_GROUP = 512 * 1024 * 1024
 """Largest size of one key group's changes, in bytes."""
 
-_BESIDE = 64
+_OVERHEAD = 64
 """Memory overhead of a change, in bytes."""
 
 _HEAD = struct.Struct("<3I")
@@ -56,18 +56,18 @@ class LogWindows:
     def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[RawChange]]]]:
         """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
         sizes = np.zeros(len(self._key_groups), np.int64)
-        held: list[RawChange] = []
+        in_memory: list[RawChange] = []
         total = 0
         for change in self._changes():
-            size = len(change.data) + _BESIDE
+            size = len(change.data) + _OVERHEAD
             sizes[change.key_group - self._key_groups.first] += size
             total += size
             if total <= WINDOW:
-                held.append(change)
+                in_memory.append(change)
             else:
-                held.clear()
+                in_memory.clear()
         if total <= WINDOW:
-            yield [(self._key_groups, iter(held))]
+            yield [(self._key_groups, iter(in_memory))]
             return
         ranges = self._ranges(sizes)
         try:
@@ -109,11 +109,11 @@ class LogWindows:
         first, filled = self._key_groups.first, 0
         ranges = []
         for key_group, size in enumerate(sizes.tolist(), first):
-            if size > MOST:
+            if size > LARGEST_KEY_GROUP:
                 raise UnsupportedError(
                     f"key group {key_group} has more changes than can be replayed at once",
                     path=self._files.uri(self._sets[0].extent),
-                    expected=f"at most {MOST} bytes",
+                    expected=f"at most {LARGEST_KEY_GROUP} bytes",
                     found=f"{size} bytes",
                     advice=MATERIALISED,
                 )
@@ -124,11 +124,11 @@ class LogWindows:
         return [*ranges, KeyGroupRange(first, self._key_groups.last)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
-        of_group = {group: i for i, own in enumerate(ranges) for group in own}
+        window_of = {group: i for i, own in enumerate(ranges) for group in own}
         buffers = [bytearray() for _ in places]
         buffered = 0
         for state, key_group, data in self._changes():
-            buffers[of_group[key_group]] += _HEAD.pack(state, key_group, len(data)) + data
+            buffers[window_of[key_group]] += _HEAD.pack(state, key_group, len(data)) + data
             buffered += _HEAD.size + len(data)
             if buffered > _BUFFERED:
                 _append(buffers, places)

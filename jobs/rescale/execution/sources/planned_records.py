@@ -9,7 +9,7 @@ import numpy as np
 from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.ttl.last_access import age_rules
@@ -28,7 +28,7 @@ from rescale.text.errors import IntegrityError
 class RekeyedOperator:
     """An operator, and its records that get new key groups in one `rekeying`.
 
-    `header` is the result's header, None if it is not understood.
+    `header` is the result's header, None if it has an unknown serializer.
     """
 
     plan: Plan
@@ -51,11 +51,11 @@ class RekeyedOperator:
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
     def young_records(self) -> YoungRecords | None:
-        """Return the filter that leaves out old rows, by new state ids; None if no state loses any."""
+        """Return the filter that leaves out old rows, by new state ids; None if all rows stay."""
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None
-        return YoungRecords(age_rules(understood(self.header), cutoffs), self.rekeying.number_of_states)
+        return YoungRecords(age_rules(require_header(self.header), cutoffs), self.rekeying.number_of_states)
 
     def _header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)

@@ -1,6 +1,6 @@
 """Sources of an operator's records, in parts that a task reads at once, whatever the kind of state.
 
-For each kind of place (`snapshot.places`), a class reads the records there. Only this module chooses between kinds:
+Each kind of place (`snapshot.places`) has a class that reads its records. Only this module chooses between kinds:
 callers ask a `SourceReader` for the batches of a `RecordSource`.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
 from rescale.execution.sources.change_records import ChangeReader, ChangeRecords
-from rescale.execution.sources.changelog_records import ChangelogRecords, InWindows, Windows
+from rescale.execution.sources.changelog_records import ChangelogRecords, WindowedRecords, Windows
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import RecordReader, Records, framed_size
-from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, understood
+from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, require_header
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
@@ -44,7 +44,7 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError
 
 RecordPlace: TypeAlias = Place[KeyedHeader | None]
-"""Place whose headers are parsed; None for a header that is not understood."""
+"""Place whose headers are parsed; None for a header with an unknown serializer."""
 
 
 class RecordSource(NamedTuple):
@@ -61,7 +61,7 @@ class RecordSource(NamedTuple):
 
     @property
     def header(self) -> KeyedHeader | None:
-        """Header that names the states of the records; None if it is not understood."""
+        """Header that names the states of the records; None if it has an unknown serializer."""
         return self.place.header
 
     @property
@@ -91,14 +91,14 @@ class RecordBatches(Protocol):
     """Records of a source, in order; each batch is overwritten by the next one."""
 
     def __iter__(self) -> Iterator[Records]:
-        """Yield batches; errors name the file and the place in it."""
+        """Yield batches; errors name the file and the offset in it."""
 
     def check_all_read(self, accounted: int) -> None:
-        """After reading all batches: `IntegrityError` unless `accounted` counts the bytes of all records, framed."""
+        """Raise `IntegrityError` unless `accounted` is the framed size of all records; call it after the last batch."""
 
 
 class CountedBatches:
-    """Batches whose records the meter counts; those of a source with cutoffs come without `old` rows."""
+    """Batches whose records the meter counts, without the `old` rows of a source with cutoffs."""
 
     def __init__(self, batches: RecordBatches, old: OldRecords | None) -> None:
         self._batches = batches
@@ -107,9 +107,9 @@ class CountedBatches:
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            staying = records if self._old is None else self._old.without(records)
-            if len(staying):
-                yield staying
+            kept = records if self._old is None else self._old.without(records)
+            if len(kept):
+                yield kept
 
     @property
     def left_out(self) -> Mapping[str, LeftOut]:
@@ -117,15 +117,15 @@ class CountedBatches:
         return {} if self._old is None else self._old.left_out
 
     def check_all_read(self, accounted: int) -> None:
-        """Check as `RecordBatches` do; `accounted` counts the records that were yielded."""
+        """Check as `RecordBatches` do; `accounted` counts the records that were yielded, without old rows."""
         self._batches.check_all_read(accounted + (0 if self._old is None else self._old.bytes))
 
 
 class SourceReader:
-    """Reads sources of the snapshot with these `files`; `UnsupportedError` where the records' boundaries are unknown.
+    """Reads sources of the snapshot with these `files`, one after the other, with the same buffers.
 
-    Sources are read one after the other, with the same buffers. Batches have `times` the usual size. With
-    `whole_entries`, an entry of heap state is one record, as in the heap's own format.
+    `times` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as in the
+    heap's own format. Raises `UnsupportedError` if the boundaries of records are unknown.
     """
 
     def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
@@ -138,7 +138,7 @@ class SourceReader:
 
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
-        rules = age_rules(understood(source.header), source.cutoffs) if source.cutoffs else ()
+        rules = age_rules(require_header(source.header), source.cutoffs) if source.cutoffs else ()
         old = OldRecords(rules, source.max_parallelism) if rules else None
         return CountedBatches(self._batches(source), old)
 
@@ -154,7 +154,7 @@ class SourceReader:
             case DatabasePlace() as place:
                 return self._rows(source, place)
             case ChangelogPlace() as place:
-                header = understood(place.header)
+                header = require_header(place.header)
                 parts = [_source(part, source.max_parallelism) for part in place.base]
                 in_windows = partial(self._base_parts, parts, header)
                 key_groups = KeyGroupRange(*place.key_groups)
@@ -165,13 +165,13 @@ class SourceReader:
                 reader_of_changes = ChangeReader(source.max_parallelism, self._files, place)
                 return ChangeRecords(reader_of_changes, source.max_parallelism)
 
-    def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[InWindows]:
+    def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[WindowedRecords]:
         return [self._in_windows(part, header, windows) for part in base]
 
-    def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> InWindows:
+    def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> WindowedRecords:
         """Yield the materialised records of each window, with the state ids of `header`."""
         numbers = {state.name: i for i, state in enumerate(header.states)}
-        states = [state.name for state in understood(part.header).states]
+        states = [state.name for state in require_header(part.header).states]
         if unknown := [state for state in states if state not in numbers]:
             raise SnapshotError(
                 "the materialised part of a changelog has a state that the changelog's header does not have",
@@ -200,27 +200,27 @@ class SourceReader:
             batches.check_all_read(accounted)
 
     def _group_reader(self, source: RecordSource) -> RecordReader:
-        made_for = (source.max_parallelism, source.number_of_states)
-        if self._groups is None or self._groups[0] != made_for:
-            self._groups = made_for, RecordReader(*made_for, times=self._times)
+        parameters = (source.max_parallelism, source.number_of_states)
+        if self._groups is None or self._groups[0] != parameters:
+            self._groups = parameters, RecordReader(*parameters, times=self._times)
         return self._groups[1]
 
     def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
-        header = understood(place.header)
+        header = require_header(place.header)
         key_groups = KeyGroupRange(*place.key_groups)
         return DatabaseRecords(source.max_parallelism, self._files, place.files, header, key_groups, times=self._times)
 
     def _timer_reader(self, source: RecordSource) -> TimerReader:
-        made_for = (source.max_parallelism, understood(source.header))
-        if self._timers is None or self._timers[0] != made_for:
-            self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
+        parameters = (source.max_parallelism, require_header(source.header))
+        if self._timers is None or self._timers[0] != parameters:
+            self._timers = parameters, TimerReader(parameters[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
     def _heap_reader(self, source: RecordSource) -> HeapReader:
-        made_for = (source.max_parallelism, understood(source.header))
-        if self._heap is None or self._heap[0] != made_for:
-            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=self._whole_entries)
-            self._heap = made_for, reader
+        parameters = (source.max_parallelism, require_header(source.header))
+        if self._heap is None or self._heap[0] != parameters:
+            reader = HeapReader(parameters[1], parameters[0], times=self._times, whole_entries=self._whole_entries)
+            self._heap = parameters, reader
         return self._heap[1]
 
 

@@ -39,7 +39,7 @@ def group_runs(groups: Iterable[tuple[int, Extent]]) -> Iterator[list[tuple[int,
 
 
 def adjacent(last: Extent, extent: Extent) -> bool:
-    """Whether `extent` begins where `last` ends."""
+    """Return whether `extent` begins where `last` ends."""
     return last.file == extent.file and last.start + last.length == extent.start
 
 

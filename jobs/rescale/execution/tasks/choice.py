@@ -1,8 +1,8 @@
 """Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
 Little work (`little_work`) runs in this process, in the memory of one task: it ends before workers would have started.
-With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is Spark's: Spark
-then starts once, and runs all further work. Local work that threads do as fast as processes starts no processes.
+With a local master (`local[N]`), more work runs in N worker processes, or in threads where these are as fast. With any
+other master, Spark starts once and runs all further work.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ R = TypeVar("R")
 
 @contextmanager
 def step_tasks(
-    name: str, master: str | None, work: int | None = None, *, of_the_driver: bool = False
+    name: str, master: str | None, work: int | None = None, *, on_driver: bool = False
 ) -> Iterator[TasksOnDemand]:
     """Provide tasks inside the block; Spark, if it starts, has executors for `work` bytes (`spark_context`).
 
-    Little work runs in this process if the master is local, or if the work is `of_the_driver`. Other work may need a
+    Little work runs in this process if the master is local, or if the work is `on_driver`: other work may need a
     key-hash function that is only installed on the executors.
     """
     notify_once(say_compiling)
     local = local_master(master)
-    with ExitStack() as ending:
+    with ExitStack() as cleanup:
 
         def start() -> Tasks:
             if local is not None:
-                return ending.enter_context(process_tasks(local.cores))
+                return cleanup.enter_context(process_tasks(local.cores))
             from rescale.execution.tasks.spark.spark_tasks import spark_tasks  # importing takes a third of a second
 
             print(f"{name}: Spark starts", file=sys.stderr, flush=True)
-            return ending.enter_context(spark_tasks(name, master, work))
+            return cleanup.enter_context(spark_tasks(name, master, work))
 
-        yield TasksOnDemand(start, of_the_driver or local is not None, local.cores if local else None)
+        yield TasksOnDemand(start, on_driver or local is not None, local.cores if local else None)
 
 
 @dataclass
 class TasksOnDemand:
     """Tasks that start processes or Spark when needed; `known_cores` is None if only Spark itself knows its cores.
 
-    `little_here` tells whether to run little work in this process.
+    `does_little_work` tells whether to run little work in this process.
     """
 
     start: Callable[[], Tasks]
-    little_here: bool
+    does_little_work: bool
     known_cores: int | None
-    _others: Tasks | None = field(default=None, init=False)
+    _workers: Tasks | None = field(default=None, init=False)
 
     @property
     def cores(self) -> int:
-        if self._others is None and self.known_cores is not None:
+        if self._workers is None and self.known_cores is not None:
             return self.known_cores
         return self._started().cores
 
@@ -84,12 +84,12 @@ class TasksOnDemand:
 
     def _for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
         in_threads = threads_suffice and self.known_cores is not None
-        if not units or (self._others is None and (in_threads or (self.little_here and fits_in_process(units)))):
+        if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1
             return InProcessTasks(cores, at_once=cores if in_threads else _AT_ONCE)
         return self._started()
 
     def _started(self) -> Tasks:
-        if self._others is None:
-            self._others = self.start()
-        return self._others
+        if self._workers is None:
+            self._workers = self.start()
+        return self._workers

@@ -45,17 +45,17 @@ class FileShuffle:
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition, computed in this process."""
-        return work(_rows(self._sent(), partition))
+        return work(_rows(self._send_once(), partition))
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        """Return the results of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+        """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
         due = sorted(sizes.items(), key=lambda partition: -partition[1])
-        results = self._pool.results(_Write(work, self._sent()), due, progress)
-        return [result for of_partition in results for result in of_partition]
+        results = self._pool.results(_Write(work, self._send_once()), due, progress)
+        return [result for partition_results in results for result in partition_results]
 
-    def _sent(self) -> list[SpillFile]:
+    def _send_once(self) -> list[SpillFile]:
         if self._files is None:
             self._files = self._send_all()
             weakref.finalize(self, _remove, self._files)

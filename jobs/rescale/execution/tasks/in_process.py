@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class InProcessTasks:
-    """Runs units in this process; `cores` is the number that callers split work by.
+    """Runs units in this process; callers split work by `cores`.
 
     With an `order`, units run and rows arrive in a random order drawn from it. Up to `at_once` units run in threads, so
     that one works while another waits for the store.
@@ -78,14 +78,14 @@ class InProcessTasks:
         return InProcessShuffle(self, send)
 
     def shuffled(self, items: Iterable[T]) -> Sequence[T]:
-        listed = list(items)
+        ordered = list(items)
         if self.order is not None:
-            self.order.shuffle(listed)
-        return listed
+            self.order.shuffle(ordered)
+        return ordered
 
     @contextmanager
     def _mapped(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
-        """Provide the results of the units in order, inside the block; units not yet begun at its end are cancelled."""
+        """Provide the results of the units in order, inside the block; at its end, units not begun are cancelled."""
         if self.at_once == 1:
             yield map(work, units)
             return

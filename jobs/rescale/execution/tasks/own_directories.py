@@ -1,6 +1,6 @@
 """Scratch directories for the tasks of this process, one in each configured place (`SPARK_LOCAL_DIRS`).
 
-Tasks and their children put everything there, so that whatever a killed one leaves is removed with them.
+Tasks and their children put all files there, so the files of a killed process are removed with the directories.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from rescale.storage.scratch import ScratchKind, scratch_folder
 from rescale.text.errors import NO_ROOM, RequestError, StoreError
 
 
-def own_directories(places: Iterable[str], kind: ScratchKind, ending: ExitStack) -> list[str]:
-    """Make a directory in each place, which `ending` removes, and return their paths in the same order.
+def own_directories(places: Iterable[str], kind: ScratchKind, cleanup: ExitStack) -> list[str]:
+    """Make a directory in each place, which `cleanup` removes, and return their paths in the same order.
 
-    A place that is named twice gets one directory. `StoreError` if there is no room, `RequestError` for other failures.
+    A place that is named twice gets one directory. Raises `StoreError` if there is no room, `RequestError` for other
+    failures.
     """
     made: dict[str, str] = {}
     paths = []
     for place in places:
         try:
-            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), kind)))
+            made[place] = made.get(place) or str(cleanup.enter_context(scratch_folder(Path(place), kind)))
         except OSError as error:
             raise (StoreError if error.errno in NO_ROOM else RequestError)(
                 f"tasks have no scratch directory: {error.strerror}",

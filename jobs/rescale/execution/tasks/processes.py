@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine: units run in slices, final errors are results, rows go through files."""
+"""Tasks in processes of this machine: units run in slices, and rows go through files."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def process_tasks(cores: int) -> Iterator[ProcessTasks]:
     They inherit this process's environment as it is now. When the block ends, or SIGTERM ends this process, the workers
     and their scratch directories are removed.
     """
-    with ExitStack() as ending:
-        places = own_directories(scratch_directories(), ScratchKind.TASKS, ending)
+    with ExitStack() as cleanup:
+        places = own_directories(scratch_directories(), ScratchKind.TASKS, cleanup)
         pool = WorkerPool(cores, {**os.environ, "SPARK_LOCAL_DIRS": ",".join(places)})
-        ending.callback(pool.close)
-        with _ended_by_sigterm(ending):
+        cleanup.callback(pool.close)
+        with _ended_by_sigterm(cleanup):
             pool.start()
             yield ProcessTasks(pool)
 
@@ -81,13 +81,13 @@ class _RunSlice(Generic[U, R]):
 
 
 def _has_failed(outcomes: list[Outcome[Any]]) -> bool:
-    """Whether the last outcome of a slice is a final error, so that no other slice need begin."""
+    """Return whether a slice ended with a final error, so that no other slice need begin."""
     return bool(outcomes) and outcomes[-1][1] is not None
 
 
 @contextmanager
-def _ended_by_sigterm(ending: ExitStack) -> Iterator[None]:
-    """Close `ending` before SIGTERM ends this process, in the block.
+def _ended_by_sigterm(cleanup: ExitStack) -> Iterator[None]:
+    """Close `cleanup` if SIGTERM ends this process inside the block.
 
     Does nothing outside the main thread, or if SIGTERM is handled or ignored already.
     """
@@ -97,7 +97,7 @@ def _ended_by_sigterm(ending: ExitStack) -> Iterator[None]:
         return
 
     def end(number: int, _: FrameType | None) -> None:
-        ending.close()
+        cleanup.close()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -33,7 +33,7 @@ class Shuffled(Protocol):
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+        """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
 
 
 class Tasks(Protocol):
@@ -49,8 +49,8 @@ class Tasks(Protocol):
         """Return the results of `work(unit)` for all units, in any order.
 
         `threads_suffice` says that nearly all work is done outside of Python, such as copying local files, so that
-        threads are as fast as processes. Raises the first final error of a unit, or `StoreError` if a task failed in
-        every attempt.
+        threads are as fast as processes. Raises a final error of a unit, or `StoreError` if all attempts of a task
+        failed.
         """
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:

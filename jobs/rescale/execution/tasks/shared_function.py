@@ -1,7 +1,7 @@
 """A function for tasks that each worker unpickles once, however many of its tasks the worker runs.
 
-The function refers to the plan. A plan of thousands of streams takes the better part of a second to unpickle, perhaps
-as long as the task's own work. So the function is sent as bytes, and a worker caches the last one that it unpickled.
+The function refers to the plan. Unpickling a plan of thousands of streams takes most of a second, perhaps as long as
+the task's own work. So the function is sent as bytes, and a worker caches the last one that it unpickled.
 """
 
 from __future__ import annotations

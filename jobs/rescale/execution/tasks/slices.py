@@ -1,7 +1,7 @@
 """Slices of units, one for each task, and the handling of errors of a task.
 
-A task returns a final error, because the same input would fail again. Any other error is raised, so that the task is
-tried again; so is a task whose worker was lost.
+A task returns a final error, because the same input would fail again. It raises any other error, and is then tried
+again, as is a task whose worker was lost.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rescale.text.errors import RescaleError, unexpected
 SLICE_UNITS = 64
 
 SLICES_PER_CORE = 2
-"""Slices for each core of this machine, if there are units enough: with a single one, six equal databases may become
-three slices for two cores, and one core would wait for the other."""
+"""Slices for each core of this machine, if there are enough units: with one slice for each, six equal databases may
+become three slices for two cores, so that one core waits for the other."""
 
 ATTEMPTS = 4
 """Number of attempts before a task fails for good."""
 
-AGAIN_AND_AGAIN = "a task failed repeatedly"
+FAILED_REPEATEDLY = "a task failed repeatedly"
 ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
 
 _UNITS_AT_ONCE = 4
@@ -63,7 +63,7 @@ def work_through(
 ) -> Iterator[Outcome[R]]:
     """Yield the outcome of every unit of a slice in order, up to the first final error.
 
-    `done` is called with the bytes done, by one thread at a time; they add up to the weights.
+    `done` is called with the bytes done since its last call, by one thread at a time; they add up to the weights.
     """
     reporting = Lock()
 

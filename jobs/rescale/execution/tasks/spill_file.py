@@ -1,10 +1,10 @@
-"""File with the rows of a sending task, for tasks that see the same disk.
+"""File with the rows that one task sends to tasks on the same machine.
 
     File:   rows end to end  { offset:i64 size:i64 }*  { first:i64 }*
 
-The rows are followed by the place of each row, ordered by partition, then by the index of each partition's first place,
-and the number of places. So a reader of a partition reads only what belongs to it, and a task's result is as short for
-many rows as for few.
+After the rows come the place of each row, ordered by partition, the index of each partition's first place, and the
+number of places. So a reader of a partition reads only its own rows and places, and the length of a task's result does
+not depend on the number of rows.
 
 A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.
@@ -78,11 +78,11 @@ def _write(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], 
             file.write(row)
         numbers.append(partition)
         sizes.append(len(row))
-    of_rows, places = np.array(numbers, np.int64), np.empty((len(sizes), 2), np.int64)
+    partition_of_row, places = np.array(numbers, np.int64), np.empty((len(sizes), 2), np.int64)
     places[:, 1] = sizes
     places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
-    order = np.argsort(of_rows, kind="stable")
-    firsts = np.searchsorted(of_rows[order], np.arange(partitions + 1))
+    order = np.argsort(partition_of_row, kind="stable")
+    firsts = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     with _room_in(folder):
         file.write(places[order].tobytes() + firsts.astype(np.int64).tobytes())
     return int(places[:, 1].sum()), len(sizes)

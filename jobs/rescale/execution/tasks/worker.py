@@ -1,7 +1,7 @@
-"""The work of a worker: tasks that come over a connection, until the other side is closed.
+"""A worker: runs the tasks that come over a connection, until the other side is closed.
 
-The driver sends the work of a stage, then the tasks of this stage, one at a time. The worker reports the bytes done
-about every fifth of a second, and the result or an error at the end of each task.
+The driver sends the work of a stage with the stage's first task, then its other tasks, one at a time. The worker
+reports the bytes done about every 0.2 s, and the result or an error at the end of each task.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def serve(connection: Connection) -> None:
             task: Task = connection.recv()
             work = task.work or work
             assert work is not None
-            connection.send(_ended(work, task.packed, connection))
+            connection.send(_run_task(work, task.packed, connection))
 
 
-def _ended(work: SharedFunction[Body], packed: bytes, connection: Connection) -> EndedTask:
+def _run_task(work: SharedFunction[Body], packed: bytes, connection: Connection) -> EndedTask:
     before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
@@ -70,7 +70,7 @@ def _ended(work: SharedFunction[Body], packed: bytes, connection: Connection) ->
 
 
 class _Reports:
-    """Bytes of a task that were done and not yet reported (`due`)."""
+    """Reports of the bytes that a task has done; `due` bytes are not reported yet."""
 
     def __init__(self, connection: Connection) -> None:
         self.due = 0

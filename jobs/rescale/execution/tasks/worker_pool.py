@@ -20,7 +20,7 @@ from typing import Any
 from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.shared_function import SharedFunction
-from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
+from rescale.execution.tasks.slices import ADVICE, ATTEMPTS, FAILED_REPEATEDLY
 from rescale.execution.tasks.worker import Body, EndedTask, Report, Task
 from rescale.execution.tasks.worker_server import WorkerServer
 from rescale.text.errors import RescaleError, StoreError
@@ -61,14 +61,14 @@ class WorkerPool:
         progress: Progress,
         is_last: Callable[[Any], bool] = lambda _: False,
     ) -> list[Any]:
-        """Return the results of all tasks in order, and None for those not begun when a result `is_last`.
+        """Return the results of all tasks in order; None for tasks that do not begin after a result that `is_last`.
 
-        Raises the first final error of a task, and any error of a task that failed, or lost its worker, `ATTEMPTS`
+        Raises the first final error of a task, and the last error of a task that failed, or lost its worker, `ATTEMPTS`
         times.
         """
         stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
         try:
-            while stage.due or stage.under_way:
+            while stage.due or stage.running:
                 self._hand_out(stage)
                 self._take_in(stage)
                 progress.update(stage.done + sum(worker.done for worker in self._workers))
@@ -79,7 +79,7 @@ class WorkerPool:
         return stage.results
 
     def close(self) -> None:
-        """Kill all workers, which are idle or interrupted, and the server."""
+        """Kill all workers and the server."""
         while self._workers:
             self._end(self._workers[-1])
         if self._server is not None:
@@ -92,7 +92,7 @@ class WorkerPool:
             worker = idle.pop() if idle else self._new_worker()
             number = stage.due.popleft()
             worker.task, worker.done = number, 0
-            stage.under_way += 1
+            stage.running += 1
             stage.attempts[number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
             worker.work = stage.work
@@ -114,7 +114,7 @@ class WorkerPool:
             number, done = worker.task, worker.done + message.done
             assert number is not None
             worker.task, worker.done = None, 0
-            stage.under_way -= 1
+            stage.running -= 1
             if message.error is not None:
                 stage.failed(number, message.error)
             else:
@@ -124,9 +124,9 @@ class WorkerPool:
         number, code = worker.task, self._exit_code(worker)
         assert number is not None
         self._end(worker)
-        stage.under_way -= 1
+        stage.running -= 1
         how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-        stage.failed(number, StoreError(AGAIN_AND_AGAIN, found=f"its worker process ended: {how}", advice=ADVICE))
+        stage.failed(number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {how}", advice=ADVICE))
 
     def _exit_code(self, worker: _Worker) -> int:
         with suppress(OSError):
@@ -176,7 +176,7 @@ class _Stage:
         self.due = deque(range(len(tasks)))
         self.attempts = [0] * len(tasks)
         self.results: list[Any] = [None] * len(tasks)
-        self.under_way = 0
+        self.running = 0
         self.done = 0
         self._is_last = is_last
 

@@ -1,8 +1,8 @@
 """The server that forks worker processes: it has no threads, and has loaded the modules that workers use.
 
-The driver does not fork itself: it has threads, and a child may inherit locks that no thread will ever release. The
-driver starts the server once, as another program, and sends it requests over a socket. When the driver ends, even by
-SIGKILL, its end of the socket is closed, and the server ends, too.
+The driver does not fork: it has threads, and a child may inherit locks that no thread will ever release. The driver
+starts the server once, as another program, and sends it requests over a socket. When the driver ends, even by SIGKILL,
+its end of the socket is closed, and the server ends, too.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
                                    WAIT: process id of a worker that ends
@@ -160,8 +160,7 @@ def main(control: socket.socket) -> None:
 def _work(number: int, descriptor: int, control: socket.socket) -> None:
     """Work as worker `number`, then exit.
 
-    Only worker 0 reports that loops are compiled. Workers use the scratch directories in turn, each starting with
-    another one.
+    Only worker 0 reports that loops are compiled. Each worker starts with another one of the scratch directories.
     """
     code = 1
     try:

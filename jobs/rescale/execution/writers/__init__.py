@@ -1,1 +1,1 @@
-"""New streams of every kind, written to the target."""
+"""Writers of new streams of every kind."""

@@ -19,10 +19,10 @@ from rescale.plan.plan import Plan
 from rescale.storage.contract import Span
 from rescale.storage.sides import is_one_store
 
-_WORTH_A_COPY = 5 * 1024 * 1024
+_SMALLEST_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
-_LONGER = 4
+_COPY_FACTOR = 4
 """Size of a copied part, as a multiple of a written one. If the store refuses the copy, a task holds it in memory."""
 
 
@@ -42,26 +42,26 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
 
 
 def is_copied_whole(plan: Plan, span: Span) -> bool:
-    """Whether the span is a whole file in the target's store that one request can copy."""
+    """Return whether the span is a whole file in the target's store that one request can copy."""
     whole = (span.start, span.length) == (0, span.pin.size)
     return whole and span.length <= copied_size(plan, span.length) and _in_one_store(plan, span.uri)
 
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:
     """Return the range of a source file that the `pieces` of a part make up, if the store may copy it."""
-    if len(pieces) != 1 or pieces[0].length < _worth(plan, stream):
+    if len(pieces) != 1 or pieces[0].length < _smallest_copy(plan, stream):
         return None
     return _span(plan, stream, pieces[0])
 
 
 def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
-    """Return the parts of a stream that may be cut, in order; only the last one may be small."""
-    most, worth = part_size(plan, stream.size), _worth(plan, stream)
+    """Return the parts into which a stream is cut, in order; only the last one may be small."""
+    most, smallest = part_size(plan, stream.size), _smallest_copy(plan, stream)
     parts: list[Cut] = []
     begin = at = 0
     for piece in stream.pieces:
-        short = max(worth - (at - begin), 0) if at > begin else 0
-        if piece.length - short >= worth and _span(plan, stream, piece) is not None:
+        short = max(smallest - (at - begin), 0) if at > begin else 0
+        if piece.length - short >= smallest and _span(plan, stream, piece) is not None:
             parts += _between(begin, at + short, most)
             parts += _of_piece(at + short, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
@@ -71,13 +71,13 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
 
 def copied_size(plan: Plan, size: int) -> int:
     """Return the bytes that the store copies in one request, for a file of `size` bytes."""
-    return max(_LONGER * plan.part_size, part_size(plan, size))
+    return max(_COPY_FACTOR * plan.part_size, part_size(plan, size))
 
 
-def _worth(plan: Plan, stream: PlannedStream) -> int:
-    """Return the smallest size of a copied part with which the stream keeps to the store's limit of parts."""
+def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
+    """Return the smallest size of a copied part: large enough for the store's limit on the number of parts."""
     many = -(-stream.size // (part_limits(plan).most // 2))
-    return min(part_size(plan, stream.size), max(_WORTH_A_COPY, many))
+    return min(part_size(plan, stream.size), max(_SMALLEST_COPY, many))
 
 
 def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
@@ -93,7 +93,7 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
-    """Cut short pieces, and the beginning of the long piece after them, into parts."""
+    """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
     last = number_of_parts(end - begin, most) - 1
     for i in range(last):
         yield Cut(begin + i * most, most)
@@ -102,7 +102,7 @@ def _between(begin: int, end: int, most: int) -> Iterator[Cut]:
 
 
 def _of_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
-    """Cut a long piece into parts of about the same size."""
+    """Yield the parts of a long piece, which have about the same size."""
     number = -(-(end - begin) // most)
     bounds = [begin + (end - begin) * i // number for i in range(number + 1)]
     for start, limit in pairwise(bounds):

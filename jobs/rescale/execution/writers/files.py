@@ -13,7 +13,7 @@ from rescale.runstate.places import places_of
 from rescale.storage.contract import PartLimits
 from rescale.storage.store import open_store
 
-_BETWEEN = "\n"
+_SEPARATOR = "\n"
 _FAST = 1
 
 
@@ -36,10 +36,10 @@ def part_limits(plan: Plan) -> PartLimits:
 
 
 def part_size(plan: Plan, size: int) -> int:
-    """Return the part size for a file of about `size` bytes: as planned, or larger if the store limits their number.
+    """Return the part size for a file of about `size` bytes: as planned, or larger for fewer parts than a store allows.
 
-    Uses at most half of the allowed number of parts, since a range may end with a smaller part, and `size` may be an
-    estimate.
+    The file has at most half of the allowed number of parts, since a range may end with a smaller part, and `size` may
+    be an estimate.
     """
     return max(plan.part_size, -(-size // (part_limits(plan).most // 2)))
 
@@ -49,17 +49,17 @@ def number_of_parts(size: int, size_of_parts: int) -> int:
     return max(1, size // size_of_parts) if size else 0
 
 
-def packed(receipts: Sequence[str]) -> bytes:
+def pack_receipts(receipts: Sequence[str]) -> bytes:
     """Compress receipts of parts: the driver may hold more than a million, and strings take ten times the memory."""
-    return zlib.compress(_BETWEEN.join(receipts).encode(), _FAST)
+    return zlib.compress(_SEPARATOR.join(receipts).encode(), _FAST)
 
 
-def unpacked(receipts: bytes) -> list[str]:
-    """Unpack at least one receipt that `packed` has packed."""
-    return zlib.decompress(receipts).decode().split(_BETWEEN)
+def unpack_receipts(receipts: bytes) -> list[str]:
+    """Unpack at least one receipt that `pack_receipts` has packed."""
+    return zlib.decompress(receipts).decode().split(_SEPARATOR)
 
 
 def report_refused_copies(progress: Progress, refused: Iterable[str]) -> None:
-    """Report refused copies once; `refused` has the store's reasons, empty where it copied."""
+    """Report once that the store refused copies; `refused` has its reasons, "" for copies that it made."""
     if reasons := sorted({reason for reason in refused if reason}):
         progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

@@ -1,4 +1,4 @@
-"""Handles of new streams, as `_metadata` will have them."""
+"""Handles of new streams for the result's `_metadata`."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class WrittenStream(NamedTuple):
 
 
 def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
-    """Return the handle of a stream that is one file; files of a directory have no handle of their own."""
-    stream, at = written.stream, _at(plan, operator, written)
+    """Return the handle of a stream that is not in a RocksDB directory, whose files have one handle together."""
+    stream, location = written.stream, _stream_of(plan, operator, written)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():
-            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
+            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, location))
         case CopiedElements() | CheckedElements():
-            handle = write_operator_handle(_operator_handle(stream, at))
+            handle = write_operator_handle(_operator_handle(stream, location))
         case CopiedFile() | RekeyedDirectory() | CompactedDirectory():
-            raise ValueError("a RocksDB directory has a handle of all its files")
+            raise ValueError("a RocksDB directory has one handle for all its files")
         case _:
             assert_never(stream)
     return WrittenHandle(operator.operator_id, stream.slot, stream.subtask, handle)
@@ -72,7 +72,7 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
 class DirectoryFile(NamedTuple):
     """A file of a RocksDB directory as it was written: `stored` is its name in the target.
 
-    `refused` is the reason why the store refused to copy it, if it did.
+    `refused` is the reason for which the store refused to copy it, or "".
     """
 
     local_name: str
@@ -90,9 +90,9 @@ def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
     """Return the handle of a RocksDB directory with `files`, by local name, and files of the source by reference."""
-    by_name = {local_name: _at(plan, operator, written) for local_name, written in files.items()}
+    by_name = {local_name: _stream_of(plan, operator, written) for local_name, written in files.items()}
     for local_name, piece in database.referred:
-        by_name[local_name] = FileStream(_as_flink_spells(plan.contents.uri(extent_of(piece))), piece.length)
+        by_name[local_name] = FileStream(_with_scheme(plan.contents.uri(extent_of(piece))), piece.length)
     return _database_handle(plan, operator, database.subtask, database.covers, by_name)
 
 
@@ -117,24 +117,24 @@ def _database_handle(
         checkpointed_size=0,
         meta=files[META_STREAM],
         shared=(),
-        private=tuple(LocalFile(name, at) for name, at in files.items() if name != META_STREAM),
+        private=tuple(LocalFile(name, location) for name, location in files.items() if name != META_STREAM),
         handle_id=_id_of_place(plan, operator, Slot.KEYED, subtask),
     )
     return WrittenHandle(operator.operator_id, Slot.KEYED, subtask, write_keyed_handle(handle))
 
 
-def _as_flink_spells(uri: str) -> str:
+def _with_scheme(uri: str) -> str:
     """Add the scheme to a local path: without one, Flink would look in its default file system."""
     return uri if is_s3(uri) else f"file:{uri}"
 
 
-def _at(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
+def _stream_of(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
     name = plan.file_name(operator, written.stream)
     return RelativeFileStream(name, written.size) if written.data is None else InlineStream(name, written.data)
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """Return the UUID of a place, which depends on the plan and the place alone, and is unique."""
+    """Return the unique UUID of a place, which depends on the plan and the place alone."""
     place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 
@@ -144,7 +144,7 @@ def _keyed_handle(
     operator: OperatorPlan,
     stream: CopiedKeyGroups | TranslatedKeyGroups | RekeyedKeyGroups | RekeyedTimers | RekeyedHeapGroups,
     key_groups: tuple[int, ...],
-    at: Stream,
+    location: Stream,
 ) -> KeyGroupsHandle:
     absent = -1 if stream.slot is Slot.RAW_KEYED else 0
     offsets, position = [], stream.header_size
@@ -153,10 +153,10 @@ def _keyed_handle(
         position += max(length, 0)
     has_id = stream.handle_tag == HandleTag.KEY_GROUPS_V2
     handle_id = _id_of_place(plan, operator, stream.slot, stream.subtask) if has_id else None
-    return KeyGroupsHandle(stream.handle_tag, stream.first_key_group, tuple(offsets), at, handle_id)
+    return KeyGroupsHandle(stream.handle_tag, stream.first_key_group, tuple(offsets), location, handle_id)
 
 
-def _operator_handle(stream: CopiedElements | CheckedElements, at: Stream) -> OperatorHandle:
+def _operator_handle(stream: CopiedElements | CheckedElements, location: Stream) -> OperatorHandle:
     states, position = [], stream.header_size
     for state in stream.states:
         offsets = []
@@ -164,4 +164,4 @@ def _operator_handle(stream: CopiedElements | CheckedElements, at: Stream) -> Op
             offsets.append(position)
             position += length
         states.append(OperatorStateOffsets(state.name, state.mode, tuple(offsets)))
-    return OperatorHandle(tuple(states), at, None)
+    return OperatorHandle(tuple(states), location, None)

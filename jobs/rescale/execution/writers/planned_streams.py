@@ -1,4 +1,4 @@
-"""Writing of planned streams, on the driver: sends units to tasks, collects receipts, completes files.
+"""Writes planned streams, on the driver: sends units to tasks, collects receipts, completes files.
 
 A file that exists with its planned size is not written again: its name and the claim show that this plan wrote it, and
 files appear only when complete. Validation checks its content, and the certificate names the version of every file.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
-from rescale.execution.writers.files import begin_upload, part_size, report_refused_copies, stream_uri, unpacked
+from rescale.execution.writers.files import begin_upload, part_size, report_refused_copies, stream_uri, unpack_receipts
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.stream_units import PreparationWriter, StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
@@ -43,16 +43,19 @@ class _Place(NamedTuple):
 
 
 def write_planned_streams(
-    plan: Plan, slots: Sequence[Slot], tasks: Tasks, says: str, existing: Mapping[str, int]
+    plan: Plan, slots: Sequence[Slot], tasks: Tasks, progress_name: str, existing: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Write all planned streams in the slots; return their handles. `existing` has the target's file sizes by name."""
+    """Write all planned streams in the slots; return their handles.
+
+    `progress_name` is the name of the step in progress lines. `existing` has the sizes of the target's files by name.
+    """
     places = [
         _Place(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _written(plan, places, UnitWriter(plan), tasks, says, existing)
+    written = _write(plan, places, UnitWriter(plan), tasks, progress_name, existing)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for place, stream in zip(places, written, strict=True):
         by_operator[place.operator].append(stream)
@@ -67,26 +70,26 @@ def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _written(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing)
+    _write(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing)
 
 
-def _written(
+def _write(
     plan: Plan,
     places: Sequence[_Place],
     writer: Callable[[StreamUnit], UnitResult],
     tasks: Tasks,
-    says: str,
+    progress_name: str,
     existing: Mapping[str, int],
 ) -> list[WrittenStream]:
     """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
     size = sum(_stream(plan, place)[1].size for place in places)
-    listed = side_by_side(partial(_units, plan, existing, -(-size // MOST_UNITS)), places)
-    weighed = [(unit.length, unit) for units_of_stream in listed for unit in units_of_stream]
-    in_threads = _threads_will_do(plan, weighed)
-    units = list(_taking_turns(listed)) if in_threads else [unit for _, unit in weighed]
-    progress = Progress(says, sum(unit.length for unit in units), ByteAction.WRITTEN)
+    units_by_stream = side_by_side(partial(_units, plan, existing, -(-size // MOST_UNITS)), places)
+    weighed = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
+    in_threads = _threads_suffice(plan, weighed)
+    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in weighed]
+    progress = Progress(progress_name, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
     for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
@@ -95,11 +98,11 @@ def _written(
         progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
     )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    return side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
+    return side_by_side(lambda place: _complete(plan, place, results[place], tokens.get(place, "")), places)
 
 
-def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
-    """Whether threads suffice: nearly all bytes are copied between local files by the system, not by Python."""
+def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
+    """Return whether threads suffice: the system, not Python, copies nearly all bytes between local files."""
     if is_s3(plan.source) or is_s3(plan.target):
         return False
 
@@ -109,16 +112,16 @@ def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
     return fits_in_process([(size, unit) for size, unit in units if not is_copied(unit)])
 
 
-def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:
-    """Yield units of different files by turns: writers to the same local file block each other."""
-    streams = [units for units in listed if units]
+def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:
+    """Yield units of different files in turn: writers to the same local file block each other."""
+    streams = [units for units in units_by_stream if units]
     for first in range(0, len(streams), _FILES_AT_ONCE):
         for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
             yield from (unit for unit in turn if unit is not None)
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
-    """Return a handle for every stream, but a single one for all files of a directory."""
+    """Return a handle for every stream, or one for all files of a directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
     for stream in written:
@@ -127,7 +130,7 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
         else:
             handles.append(written_handle(plan, operator, stream))
     databases = {database.subtask: database for database in operator.databases}
-    return handles + [written_database(plan, operator, databases[i], named) for i, named in files.items()]
+    return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
 def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
@@ -154,7 +157,7 @@ def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterat
             first, length = end, 0
 
 
-def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
+def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
     """Complete the file of a stream that was written in parts; return the written stream."""
     operator, stream = _stream(plan, place)
     whole = next((result for result in results if not result.part), None)
@@ -163,7 +166,7 @@ def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: 
     if results:
         uri = stream_uri(plan, operator, stream)
         runs = sorted(results, key=lambda result: result.part)
-        receipts = [receipt for run in runs for receipt in unpacked(run.receipts)]
+        receipts = [receipt for run in runs for receipt in unpack_receipts(run.receipts)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 

@@ -7,10 +7,10 @@ Records that get new key groups are sorted into blocks. A writer makes new strea
     write        in a task: writes the sorted blocks of a range and returns the result
     finish       makes files of the ranges' results, and handles of the files
 
-A *write range* is a run of key groups of one new stream that one task writes. The cuts between ranges must either not
-show in the written bytes, or depend on the plan alone. A range may become parts of a file, whose sizes are laid out
-beforehand, or whole files of any size: each writer defines its own work and result. It also defines in which `order` it
-needs the records of a key group and state.
+A *write range* is a run of key groups of one new stream that one task writes. The cuts between ranges must either leave
+the written bytes the same, or depend on the plan alone. A range may become parts of a file, whose sizes are laid out
+beforehand, or whole files of any size: each writer defines its own work and result. It also defines the `order` in
+which it needs the records of a key group and state.
 
 A writer is pickled into the tasks, so it holds the plan and no open resource.
 """
@@ -126,14 +126,14 @@ class KeyedWriter(Protocol[Work, Result]):
     def whole_entries(self) -> bool:
         """Whether an entry of heap state is to be one record, as in the heap's own format."""
 
-    def range_size(self, rekeying: Rekeying, good: int) -> int | None:
+    def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
         """Return the bytes that a write range of the new streams should have; None if a stream is one range.
 
-        `good` is a size that suits the amount of state.
+        `preferred` is a size that suits the amount of state.
         """
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[Work]:
-        """Return the works of the streams' ranges. `existing` has the sizes of the target's files by name.
+        """Return the work items of the streams' ranges. `existing` has the sizes of the target's files by name.
 
         Called once on the driver, when every record has been read and checked.
         """
@@ -145,9 +145,9 @@ class KeyedWriter(Protocol[Work, Result]):
         """
 
     def finish(
-        self, tasks: Tasks, streams: Sequence[StreamToWrite], works: Sequence[Work], results: Sequence[Result]
+        self, tasks: Tasks, streams: Sequence[StreamToWrite], work_items: Sequence[Work], results: Sequence[Result]
     ) -> list[WrittenHandle]:
         """Complete the files of all streams, on the driver; return their handles.
 
-        `works` is the result of `lay_out`, `results` has the results of `write`, in any order.
+        `work_items` is the result of `lay_out`, `results` has the results of `write`, in any order.
         """

@@ -19,7 +19,7 @@ class Sink(Protocol):
 class StreamSink:
     """Writes a stream and buffers at most `part_size` bytes of it; `close` returns the content of an inline stream.
 
-    All parts but the last have `part_size` bytes, so the parts do not depend on the sizes of the writes.
+    All parts except the last have `part_size` bytes, so the parts do not depend on the sizes of the writes.
     """
 
     def __init__(self, uri: str, staging: str, part_size: int, *, inline: bool) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.execution.writers.cuts import Cut, copied_size, cuts, part_of_a_file, whole_file
-from rescale.execution.writers.files import packed, part_size, stream_uri
+from rescale.execution.writers.files import pack_receipts, part_size, stream_uri
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.plan.new_streams import PlannedStream
@@ -36,10 +36,9 @@ class StreamUnit(NamedTuple):
 
 
 class UnitResult(NamedTuple):
-    """Result of a unit: the packed receipts of its parts, or the facts about a whole stream.
+    """Result of a unit: the packed receipts of its parts, or the size of a whole stream and its key groups' lengths.
 
-    `data` is the content of an inline stream, `key_groups` has the lengths as written, `refused` is the reason why the
-    store refused to copy, if it did.
+    `data` is the content of an inline stream, `refused` the reason for which the store refused to copy, or "".
     """
 
     operator: int
@@ -69,12 +68,12 @@ class UnitWriter:
         own = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
         put = [self._part(unit, operator, stream, number, cut) for number, cut in enumerate(own, unit.part)]
         refused = next((why for _, why in put if why), "")
-        return UnitResult(unit.operator, unit.stream, unit.part, packed([r for r, _ in put]), refused=refused)
+        return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refused)
 
     def _part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
     ) -> tuple[str, str]:
-        """Write a part; return its receipt, and the reason if the store refused to copy it."""
+        """Write a part; return its receipt, and the reason for which the store refused to copy it, or ""."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
         store, part = open_store(uri), (uri, unit.token, number, cut.start)

@@ -35,7 +35,7 @@ class StreamWriter(Protocol):
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether any range of the stream's bytes may be written on its own."""
+        """Whether any part of the stream may be written on its own."""
 
     def write(self, sink: Sink) -> tuple[int, ...]:
         """Write the whole stream; return the lengths of its key groups as written, -1 for absent ones."""
@@ -140,7 +140,6 @@ class CheckedWriter:
 
 
 def stream_writer(plan: Plan, operator: OperatorPlan, stream: PlannedStream) -> StreamWriter:
-    """Return the writer of a planned stream."""
     match stream:
         case CopiedKeyGroups() | CopiedElements() | CopiedFile():
             return CopyingWriter(plan, stream)

@@ -1,6 +1,6 @@
 """Writers of streams whose key groups begin with the number of their records.
 
-The bytes of blocks are known beforehand, but not the number of records. So the length of a key group is known only when
+The size of a block is known beforehand, but not its number of records. So the length of a key group is known only after
 it is written, and a stream is one write range.
 """
 
@@ -22,7 +22,7 @@ from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
 from rescale.plan.new_streams import RekeyedStream
@@ -76,7 +76,7 @@ class WholeStreamWriter(ABC):
     @abstractmethod
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter: ...
 
-    def range_size(self, rekeying: Rekeying, good: int) -> None:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, preferred: int) -> None:  # noqa: ARG002
         return None
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
@@ -86,8 +86,8 @@ class WholeStreamWriter(ABC):
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
-        of_cell = _by_cell(blocks)
-        filled = {cell // blocks.number_of_states for cell in of_cell}
+        by_cell = _by_cell(blocks)
+        filled = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
         for chunk in piece_chunks(self.plan, self.header_pieces(stream)):
@@ -96,7 +96,7 @@ class WholeStreamWriter(ABC):
         for key_group in range(work.range.first, work.range.last + 1):
             before = sink.size
             if key_group in filled:
-                for piece in writer.write(key_group, partial(_runs, of_cell, key_group * blocks.number_of_states)):
+                for piece in writer.write(key_group, partial(_runs, by_cell, key_group * blocks.number_of_states)):
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
@@ -108,7 +108,7 @@ class WholeStreamWriter(ABC):
         self,
         tasks: Tasks,  # noqa: ARG002
         streams: Sequence[StreamToWrite],
-        works: Sequence[WholeStreamWork],  # noqa: ARG002
+        work_items: Sequence[WholeStreamWork],  # noqa: ARG002
         results: Sequence[WrittenWholeStream],
     ) -> list[WrittenHandle]:
         written = {(result.operator, result.stream): result for result in results}
@@ -133,7 +133,7 @@ class HeapStreamsWriter(WholeStreamWriter):
         return [stream.header]
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return HeapWriter(header, operator.new_max_parallelism)
 
 
@@ -145,7 +145,7 @@ class TimersWriter(WholeStreamWriter):
         return ()
 
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return _TimerGroups(TimerWriter(header, operator.new_max_parallelism))
 
 
@@ -169,9 +169,9 @@ def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
     return {cell: blocks.part(first, first + count) for cell, first, count in places}
 
 
-def _runs(of_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
+def _runs(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
     """Yield the records of a state in the key group whose cells begin with `first`."""
-    if (blocks := of_cell.get(first + state_id)) is None:
+    if (blocks := by_cell.get(first + state_id)) is None:
         return
     for begin, end in windows(blocks):
         data, starts = blocks.load(begin, end)

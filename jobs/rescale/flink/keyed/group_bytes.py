@@ -56,7 +56,7 @@ class GroupBytes:
         return more > 0
 
     def take(self, size: int) -> bytes:
-        """Consume and return the next `size` bytes; `EndsTooEarly` if there are fewer."""
+        """Consume and return the next `size` bytes. Raises `EndsTooEarly` if there are fewer."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
                 raise self.ends_too_early()
@@ -71,11 +71,11 @@ class GroupBytes:
     def u16(self) -> int:
         return int.from_bytes(self.take(2), "big")
 
-    def count(self) -> int:
-        """Consume and return an `i32` count; `SnapshotError` if it is negative."""
+    def non_negative_i32(self) -> int:
+        """Consume and return an `i32`. Raises `SnapshotError` if it is negative."""
         number = int.from_bytes(self.take(4), "big", signed=True)
         if number < 0:
-            raise self.error("has a negative count")
+            raise self.error("has a negative number where a count or key group is expected")
         return number
 
     def finish(self) -> None:

@@ -82,7 +82,7 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
         raise unknown from None
 
 
-def understood(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
+def require_header(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
     """Return the header; `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
     if header is None:
         raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)

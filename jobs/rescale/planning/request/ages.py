@@ -39,7 +39,7 @@ def _age(text: str, value: str) -> Age:
         except OverflowError:
             raise RequestError("an age is too large", expected=_EXPECTED, found=value) from None
         if not age:
-            raise RequestError("rows of age 0 are all rows", expected=_EXPECTED, found=value)
+            raise RequestError("an age of 0 would leave out all rows", expected=_EXPECTED, found=value)
         return age
     try:
         instant = datetime.fromisoformat(text)
@@ -51,7 +51,7 @@ def _age(text: str, value: str) -> Age:
     return instant
 
 
-def age_words(age: Age) -> str:
+def age_text(age: Age) -> str:
     """Return an age as text: `30 days`, or `2026-10-01T00:00:00+00:00`."""
     from rescale.text.units import duration
 

@@ -44,7 +44,7 @@ def _new(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
 
 
 def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
-    """Tell whether the operator gets another parallelism, or its records are read."""
+    """Return whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
     return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, wanted)

@@ -1,6 +1,6 @@
 """The changes of Kafka offsets that a request asks for, partition by partition.
 
-Every topic and partition that a request names must be in the snapshot: no source would read the offset of another.
+Every topic and partition that a request names must be in the snapshot: no source would read the offset of any other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     dropped = {operator.operator_id for operator in surgery.dropped}
     staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped]
     sources = [source for source in staying if source.kind not in UNREAD_KINDS]
-    advice = _look_advice([source for source in staying if source.kind in UNREAD_KINDS])
+    advice = _inspect_advice([source for source in staying if source.kind in UNREAD_KINDS])
     if not sources:
         raise RequestError(
             "the request changes Kafka sources, but the snapshot holds no Kafka offsets",
@@ -55,16 +55,16 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
 
 
-def _look_advice(unread: Sequence[KafkaOffsets]) -> Advice:
-    """Return where to look for a partition that is not known; `unread` are the sources whose offsets are not read."""
-    look = Advice(command("inspect"), " lists the offsets of Kafka sources")
+def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
+    """Return advice on an unknown partition; `unread` are the sources whose offsets Rescale does not read."""
+    inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
     if not unread:
-        return look
+        return inspect
     labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
     return Advice(
         f"the offsets of {labels} are not read, so they cannot be changed here, and partitions that only such a source "
         "reads are not known; ",
-        look,
+        inspect,
         ", and says which are not read",
     )
 
@@ -88,15 +88,15 @@ def _rows_by_source(
     known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
-        asked = [ids[row.operator]] if row.operator else list(known)
-        holding = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
+        chosen = [ids[row.operator]] if row.operator else list(known)
+        holding = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
         if not holding:
             raise RequestError(
-                "the request sets the offset of a partition that no Kafka source holds"
+                "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
                 else "the request drops a partition that no Kafka source has",
                 operator=row.operator or None,
-                expected=f"one of {_list(known[operator_id] for operator_id in asked if operator_id in known)}",
+                expected=f"one of {_list_names(known[name] for name in chosen if name in known)}",
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
@@ -119,18 +119,18 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
 
 def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
     stored = _stored_offsets(source)
-    asked: dict[TopicPartition, OffsetRow] = {}
+    requested: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
         for partition in _partitions_of(row, stored):
-            if partition in asked:
+            if partition in requested:
                 raise RequestError(
                     "a partition is given two offsets",
                     operator=source.label,
-                    found=f"{partition}: {_offset_text(asked[partition])} and {_offset_text(row)}",
+                    found=f"{partition}: {_offset_text(requested[partition])} and {_offset_text(row)}",
                     advice="leave one of the rows out",
                 )
-            asked[partition] = row
-    partitions = [_changed(source, partition, asked.get(partition), topics) for partition in sorted(stored)]
+            requested[partition] = row
+    partitions = [_change_of(source, partition, requested.get(partition), topics) for partition in sorted(stored)]
     dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
     _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
     changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
@@ -153,7 +153,7 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left:
         names[new] = topic
 
 
-def _changed(
+def _change_of(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""
@@ -191,7 +191,7 @@ def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
     ]
 
 
-def _list(sources: Iterable[_Offsets]) -> str:
+def _list_names(sources: Iterable[_Offsets]) -> str:
     """Return the names of the partitions with an offset, shortened if there are many."""
     names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
     return first_of(names, _SHOWN) or "none: it holds no offsets"

@@ -32,8 +32,8 @@ def becoming_sources(
         for source, change in zip(sources, changes, strict=True)
         if source.kind is KafkaKind.CONSUMER
     }
-    asked = by_operator(snapshot.operators, {old: old for old in new_names})
-    for operator_id, old in asked.items():
+    requested = by_operator(snapshot.operators, {old: old for old in new_names})
+    for operator_id, old in requested.items():
         if operator_id not in consumers:
             labels = [source.label for source, _ in consumers.values()]
             raise RequestError(
@@ -45,7 +45,7 @@ def becoming_sources(
         source, change = consumers[operator_id]
         _refuse_foreign(source.operator, snapshot.metadata.version)
         _refuse_no_splits(source, change)
-    return set(asked)
+    return set(requested)
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:

@@ -28,7 +28,7 @@ ALL = "*"
 COLUMNS = ("operator", "topic", "partition", "offset")
 FORMS = ("csv", "json")
 _EXPECTED_OFFSET = f"an offset, {', '.join(StartAt)}, or {DROP}"
-_MOST = (1 << 63) - 1
+_LARGEST_OFFSET = (1 << 63) - 1
 
 
 class OffsetRow(NamedTuple):
@@ -67,7 +67,7 @@ class KafkaRequest:
     def __bool__(self) -> bool:
         return bool(self.offsets or self.topics or self.sources)
 
-    def with_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
+    def merged_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
         """Return the new names of operators, `sources` included. Raises `RequestError` if an operator gets two."""
         if both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
@@ -246,7 +246,7 @@ def _offset(text: str) -> int | StartAt | None:
 
 
 def _number(text: str) -> int | None:
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(_MOST)) or int(text) > _MOST:
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(_LARGEST_OFFSET)) or int(text) > _LARGEST_OFFSET:
         return None
     return int(text)
 

@@ -1,10 +1,9 @@
 """Old rows that a request leaves out: `UID:STATE=AGE`, and the moment from which the age counts.
 
-`_metadata` does not say when its checkpoint was made, so an age counts from the time at which `_metadata` was written,
-as its store has it. That is fixed when the plan is made, and the plan keeps only the result: the time of last access up
-to which rows are left out. A TTL is measured later, by the clock of the restored job, so a row that is older than the
-TTL at that moment is still older when the job starts. A copy of a snapshot has a later time; a request may name the
-time of last access itself.
+`_metadata` does not say when its checkpoint was made, so an age counts from the time at which its store says that
+`_metadata` was written. The plan keeps only the result: the time of last access up to which rows are left out. The
+restored job measures a TTL later, so a row that was older than the TTL then is still older when the job starts. A copy
+of a snapshot has a later time; for it, a request may name the time of last access itself.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
     by_id = {operator.operator_id: operator for operator in snapshot.operators}
     lost: list[OldRows] = []
     for state, age in ages.items():
-        operator, name = _state_meant(snapshot.operators, by_id, state)
+        operator, name = _find_state(snapshot.operators, by_id, state)
         if operator.operator_id in dropped:
             raise RequestError(
                 "an operator is dropped, and old rows of one of its states as well",
@@ -38,14 +37,14 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
             )
         if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in lost):
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
-        lost.append(old_rows(operator, name, _until(snapshot, age, state)))
+        lost.append(old_rows(operator, name, _cutoff(snapshot, age, state)))
     return tuple(lost)
 
 
-def _state_meant(operators: Sequence[Operator], by_id: Mapping[str, Operator], value: str) -> tuple[Operator, str]:
+def _find_state(operators: Sequence[Operator], by_id: Mapping[str, Operator], value: str) -> tuple[Operator, str]:
     """Return the operator and the name of its state; both may contain colons, so the snapshot decides."""
     colons = [i for i, character in enumerate(value) if character == ":"]
-    named = [(by_id[found_id], value[i + 1 :]) for i in colons if (found_id := find_operator(by_id, value[:i]))]
+    named = [(by_id[operator_id], value[i + 1 :]) for i in colons if (operator_id := find_operator(by_id, value[:i]))]
     if not named:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
     holding = [(operator, name) for operator, name in named if name in _keyed_names(operator)]
@@ -62,12 +61,12 @@ def _keyed_names(operator: Operator) -> set[str]:
     return {state.name for header in operator.keyed_headers if header is not None for state in header.states}
 
 
-def _until(snapshot: Snapshot, age: Age, state: str) -> int:
+def _cutoff(snapshot: Snapshot, age: Age, state: str) -> int:
     """Return the time of last access, in ms since 1970, up to which rows are left out."""
     if isinstance(age, timedelta):
         if snapshot.taken is None:
             raise RequestError(
-                "the store does not know when the snapshot was written, so no age counts from it",
+                "the store does not know when the snapshot was written, so an age cannot be counted back from it",
                 path=snapshot.metadata_uri,
                 expected="the time of last access up to which rows are left out, such as 2026-10-01T00:00:00Z",
                 found=state,

@@ -42,8 +42,8 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     Raises `RequestError` for an operator that cannot have the requested shape, and for a request that would change no
     operator because all have max parallelism 1.
     """
-    of_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
-    if of_all > 1 and operators and all(operator.max_parallelism == 1 for operator in operators):
+    largest_for_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
+    if largest_for_all > 1 and operators and all(operator.max_parallelism == 1 for operator in operators):
         raise RequestError(
             "every operator has max parallelism 1, and operators keep that unless the request names them",
             expected="at least one operator with another max parallelism",
@@ -68,7 +68,7 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
 def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
     if maximum == 1 != operator.max_parallelism:
         raise RequestError(
-            "an operator cannot get max parallelism 1, by which Flink marks those that can only run with one subtask",
+            "an operator cannot get max parallelism 1, with which Flink marks operators that can only have one subtask",
             operator=operator.label,
             expected="at least 2",
             advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
@@ -85,7 +85,7 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     by_id = {operator.operator_id: operator for operator in operators}
     selected: dict[str, str] = {}
     for selector in filter(None, values):
-        operator_id = _find(by_id, selector)
+        operator_id = _require_operator_id(by_id, selector)
         if operator_id in selected:
             raise RequestError(
                 "the same operator is named twice",
@@ -110,8 +110,8 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
             *less,
             "; or ask for another maximum: ",
             mention("max-parallelism", good_max_parallelism(wanted, maximum)),
-            f" is a good one: a multiple of {wanted}, so that all subtasks own as many key groups, with many divisors, "
-            "which are other such parallelisms",
+            f" is a good one: {wanted} and many other parallelisms divide it, so that all subtasks own the same number "
+            "of key groups",
         )
     return RequestError(
         "the parallelism is above the operator's max parallelism",
@@ -122,18 +122,18 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
     )
 
 
-def _find(by_id: Mapping[str, Operator], selector: str) -> str:
+def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
     """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id."""
     operator_id = find_operator(by_id, selector)
     if operator_id is not None:
         return operator_id
     labels = [operator.label for operator in by_id.values()]
-    question = did_you_mean(selector, labels)
+    suggestion = did_you_mean(selector, labels)
     raise RequestError(
         f"no operator {selector!r} in the snapshot",
         expected=f"the uid or the id of one of: {', '.join(sorted(labels))}",
         found=selector,
-        advice=Advice(f"{question} " if question else "", command("inspect"), " lists the operators"),
+        advice=Advice(f"{suggestion} " if suggestion else "", command("inspect"), " lists the operators"),
     )
 
 

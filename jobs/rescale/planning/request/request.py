@@ -141,7 +141,7 @@ def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
     numbers: dict[str, int] = {}
     for value in values:
         operator, equals, number = value.rpartition("=")
-        _refuse_no_name(operator, equals, quantity, value)
+        _refuse_empty_name(operator, equals, quantity, value)
         digits = number.lstrip("0")  # int() refuses thousands of digits with an error that does not help
         is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
         if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
@@ -160,7 +160,7 @@ def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for value in values:
         operator, equals, name = value.rpartition("=")
-        _refuse_no_name(operator, equals, "hash of keys", value)
+        _refuse_empty_name(operator, equals, "hash of keys", value)
         if ":" not in name and name != KNOWN and parse_formula(name) is None:
             raise RequestError(
                 f"not a hash of keys: {value!r}",
@@ -172,11 +172,11 @@ def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _refuse_no_name(operator: str, equals: str, quantity: str, value: str) -> None:
+def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) -> None:
     """Refuse `=N`, to which a shell expands `$UID=N` if the variable is not set: it must not mean all operators."""
     if equals and not operator:
         raise RequestError(
-            f"the {quantity} is asked for an operator without a name",
+            f"the {quantity} is given for an operator without a name",
             expected="a uid or an operator id before the =, or only the value, for all operators",
             found=value,
         )

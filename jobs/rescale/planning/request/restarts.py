@@ -28,11 +28,11 @@ def restarted_operators(
     named = by_operator(operators, dict.fromkeys(names, True))
     chosen = [operator for operator in operators if operator.operator_id in named]
     for operator in chosen:
-        _check(operator, dropped)
+        _refuse_impossible_restart(operator, dropped)
     return tuple(map(as_restarted, chosen))
 
 
-def _check(operator: Operator, dropped: Collection[str]) -> None:
+def _refuse_impossible_restart(operator: Operator, dropped: Collection[str]) -> None:
     if operator.operator_id in dropped:
         raise RequestError(
             "an operator is dropped, and restarted as well", operator=operator.label, advice="ask for one of the two"
@@ -43,7 +43,7 @@ def _check(operator: Operator, dropped: Collection[str]) -> None:
             operator=operator.label,
             advice="leave it out: it runs anyway",
         )
-    if reason := _lack(operator):
+    if reason := _incomplete_state(operator):
         raise UnsupportedError(
             "finished subtasks of this operator cannot run again: the snapshot does not have their part of its state",
             operator=operator.label,
@@ -53,7 +53,7 @@ def _check(operator: Operator, dropped: Collection[str]) -> None:
         )
 
 
-def _lack(operator: Operator) -> str | None:
+def _incomplete_state(operator: Operator) -> str | None:
     """Return the state that is incomplete without the finished subtasks' part; None if there is none."""
     if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
         return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"

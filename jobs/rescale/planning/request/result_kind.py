@@ -14,7 +14,7 @@ from rescale.snapshot.model import Operator
 
 
 def becomes_databases(operator: Operator, wanted: Format) -> bool:
-    """Tell whether the operator's keyed state is kept in RocksDB directories in the result."""
+    """Return whether the operator's keyed state is kept in RocksDB directories in the result."""
     if wanted is not Format.KEEP:
         return wanted is Format.ROCKSDB
     return bool(operator.databases) or any(
@@ -23,7 +23,7 @@ def becomes_databases(operator: Operator, wanted: Format) -> bool:
 
 
 def stays_on_heap(operator: Operator, wanted: Format) -> bool:
-    """Tell whether the operator's keyed state is kept in the heap's own format in the result."""
+    """Return whether the operator's keyed state is kept in the heap's own format in the result."""
     return wanted is Format.KEEP and bool(operator.heap_streams)
 
 
@@ -41,7 +41,7 @@ def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> 
 
 
 def _joins_different_states(operator: Operator, shape: Shape) -> bool:
-    """Tell whether a new heap stream would join key groups whose headers list different states, or another order.
+    """Return whether a new heap stream would join key groups whose headers list different states, or another order.
 
     Returns False if the entries cannot be read: planning their key groups refuses that.
     """
@@ -55,14 +55,14 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
-    """Tell whether streams with entries list the same states in the same order, and empty streams no other states."""
+    """Return whether streams with entries list the same states in the same order, and empty streams no other states."""
     filled = {stream.state_names for stream in streams if not stream.has_no_entry}
     known = {name for names in filled for name in names}
     return len(filled) < 2 and (not filled or all(known.issuperset(stream.state_names) for stream in streams))
 
 
 def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
-    """Tell whether raw keyed timers stay raw keyed state if records are read.
+    """Return whether raw keyed timers stay raw keyed state if records are read.
 
     Canonical state has no raw keyed timers, so beside canonical streams they become states.
     """
@@ -70,7 +70,7 @@ def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
 
 
 def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
-    """Tell whether the operator's RocksDB directories are cut and joined by whole files."""
+    """Return whether the operator's RocksDB directories are cut and joined by whole files."""
     changed = shape != Shape(operator.parallelism, operator.max_parallelism)
     stays = becomes_databases(operator, wanted) and not is_rewritten_by_record(operator, shape, wanted)
     return changed and stays and bool(operator.databases)

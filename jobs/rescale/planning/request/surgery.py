@@ -33,7 +33,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if Kafka offsets that it
     changes cannot be read.
     """
-    renames = request.kafka.with_renames(request.renames)
+    renames = request.kafka.merged_renames(request.renames)
     surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
     if request.ages:
         old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
@@ -160,7 +160,7 @@ def _dropped_states(
 def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
     """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
     colons = [i for i, character in enumerate(value) if character == ":"]
-    return [(by_id[found_id], value[i + 1 :]) for i in colons if (found_id := find_operator(by_id, value[:i]))]
+    return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

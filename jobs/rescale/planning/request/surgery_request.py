@@ -1,7 +1,5 @@
-"""The part of a request that changes more than shapes.
-
-Operators are renamed, dropped and restarted, states and old rows are dropped, and Kafka offsets change.
-"""
+"""The part of a request that changes more than shapes: renames, drops and restarts operators, drops states and old
+rows, and changes Kafka offsets."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
     Adds warnings for the user to `notes`. If the result is to refer to files, `referring` maps the number of every file
-    of the source to its size, because only a whole file can be referred to. If files are `prepared`, copies
-    cost no time when they are needed, so that no file is rewritten to save bytes.
+    of the source to its size, because only a whole file can be referred to. If files are `prepared`, they are copied
+    before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class DatabasePlanner:
     def _assemble(self) -> None:
         databases = self._operator.databases
         owners_of(self._operator, databases)
-        near = KeyGroupIndex(databases)
+        index = KeyGroupIndex(databases)
         for subtask in range(self._shape.parallelism):
             wanted = self._shape.key_groups_of(subtask)
-            old_holders = near.overlapping(wanted)
+            old_holders = index.overlapping(wanted)
             if old_holders:
                 self._add_subtask(subtask, wanted, old_holders)
         self._notes += assembly_warnings(self._operator.label, self._databases, self._compacted, self._level_0_files)
@@ -110,7 +110,7 @@ class DatabasePlanner:
         if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
-            if self._referring is not None or self._prepared or not _is_shared(assembled):
+            if self._referring is not None or self._prepared or not _has_many_foreign_bytes(assembled):
                 self._add_files(subtask, wanted, self._files(assembled, old_holders), header)
                 return
         size = sum(
@@ -163,7 +163,7 @@ def _source_database(database: Database) -> SourceDatabase:
     return database.source
 
 
-def _is_shared(assembled: AssembledDatabase) -> bool:
-    """Tell whether so many of its bytes are rows of other subtasks that fetching them twice is too expensive."""
+def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:
+    """Return whether so many bytes belong to other subtasks that copying them twice costs more than a rewrite."""
     total = sum(file.size for file in assembled.manifest.files.values())
     return assembled.foreign_bytes > FOREIGN_SHARE * total

@@ -39,25 +39,25 @@ class KeyGroupPlanner:
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of key groups that are moved unchanged."""
-        return [*self._of_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
+        return [*self._for_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
 
     def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state, timers included."""
-        return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
+        return self._for_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
 
     def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state other than timers."""
-        return self._of_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
+        return self._for_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
 
-    def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+    def _for_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
         by_subtask = {source.subtask: source for source in sources}
         max_parallelism = self.operator.max_parallelism
         planned = []
         for subtask in range(self.shape.parallelism):
             wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
-            holding = {owners[group].subtask for group in wanted if group in owners}
-            old_holders = [by_subtask[old_holder] for old_holder in sorted(holding)]
+            holder_subtasks = {owners[group].subtask for group in wanted if group in owners}
+            old_holders = [by_subtask[old_holder] for old_holder in sorted(holder_subtasks)]
             stream = self._stream(slot, subtask, wanted, old_holders, owners) if old_holders else None
             if stream is not None:
                 planned.append(stream)
@@ -72,8 +72,8 @@ class KeyGroupPlanner:
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
         header = self.headers.plan(old_holders, unread=True) if slot is Slot.KEYED else NO_HEADER
-        of_heap = old_holders[0].framing is Framing.HEAP
-        groups = [self._key_group(key_group, owners.get(key_group), header, of_heap=of_heap) for key_group in wanted]
+        is_heap = old_holders[0].framing is Framing.HEAP
+        groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in wanted]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
@@ -101,13 +101,13 @@ class KeyGroupPlanner:
         )
 
     def _key_group(
-        self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, of_heap: bool
+        self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, is_heap: bool
     ) -> Piece | None:
         """Return the owner's key group, None if it is absent; heap streams contain groups without entries too."""
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
-        if owner is not None and extent is not None and owner.subtask not in header.anew:
+        if owner is not None and extent is not None and owner.subtask not in header.rewritten:
             return piece_of(extent, header.id_tables.get(owner.subtask))
-        return self.literals.piece(self._empty_group(key_group, header.parsed)) if of_heap else None
+        return self.literals.piece(self._empty_group(key_group, header.parsed)) if is_heap else None
 
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
         if header is None:

@@ -24,14 +24,14 @@ class PlannedHeader:
     """The header of a new stream, and how the key groups of source subtasks are translated to it.
 
     `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
-    so for its raw timers. Key groups of the subtasks in `anew` are rewritten as empty ones.
+    so for its raw timers. The subtasks in `rewritten` have no entries: their key groups are written anew.
     """
 
     piece: Piece
     parsed: KeyedHeader | None
     id_tables: dict[int, int] = field(default_factory=dict)
     timer_id_tables: dict[int, int] = field(default_factory=dict)
-    anew: frozenset[int] = frozenset()
+    rewritten: frozenset[int] = frozenset()
 
     @property
     def number_of_states(self) -> int:
@@ -131,8 +131,8 @@ class HeaderPlanner:
                 advice=CANONICAL,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
-        anew = frozenset(holder.subtask for holder in differing if holder.has_no_entry)
-        return PlannedHeader(piece, merged.header, anew=anew)
+        rewritten = frozenset(holder.subtask for holder in differing if holder.has_no_entry)
+        return PlannedHeader(piece, merged.header, rewritten=rewritten)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
         """Return the number of a table; None for a table that changes nothing."""

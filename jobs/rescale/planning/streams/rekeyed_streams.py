@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, require_header, write_keyed_header
 from rescale.plan.new_streams import (
     RekeyedDirectory,
     RekeyedHeapGroups,
@@ -52,8 +52,8 @@ def plan_rekeyed(
         return None
     owners_of(operator, old_holders)
     owners_of(operator, timers)
-    doubled = operator.duplicate_timers if created is not None else ()
-    left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
+    duplicates = operator.duplicate_timers if created is not None else ()
+    left_out = {state.name for part in duplicates if part.parsed is not None for state in part.parsed.states}
     header = headers.plan(old_holders, timers, left_out | operator.dropped_states)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
@@ -79,7 +79,7 @@ def plan_rekeyed(
         number_of_states=header.number_of_states,
         compressed=compressed,
         key_hash=key_hash,
-        streams=_of_subtasks(shape, stream),
+        streams=_streams_of_subtasks(shape, stream),
     )
 
 
@@ -108,11 +108,11 @@ def plan_heap_timers(
         number_of_states=header.number_of_states,
         compressed=False,
         key_hash=key_hash,
-        streams=_of_subtasks(shape, stream),
+        streams=_streams_of_subtasks(shape, stream),
     )
 
 
-def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
+def _streams_of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
     """Return a stream for each new subtask; `stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
     return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
@@ -121,7 +121,7 @@ def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream])
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
     """Return the header without compression, because RocksDB compresses its own blocks."""
     try:
-        return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
+        return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
     except UnsupportedError as error:
         raise error.located(operator=operator.label) from None
 

@@ -1,1 +1,1 @@
-"""Warnings of a plan: what its reader should know before the plan is carried out."""
+"""Warnings of a plan, for its reader to know before it is executed."""

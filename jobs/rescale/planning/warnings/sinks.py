@@ -26,19 +26,19 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     staying = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
         uid = _uid(renamed.operator_id, (renamed.label, *request.surgery.renames))
-        if left := _left(uid, staying):
+        if remaining := _remaining(uid, staying):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            advice = _renames(left, new_uids) if renamed.uid else "rename them, too"
+            advice = _renames(remaining, new_uids) if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
-                f"names: {', '.join(left)}. A job whose sink has the new uid refuses their state; if it is allowed to "
-                f"leave that behind, it loses what is still to be committed: {advice}"
+                f"names: {', '.join(remaining)}. A job whose sink has the new uid refuses their state; if it may "
+                f"ignore that state, it loses what is still to be committed: {advice}"
             )
     for dropped in surgery.dropped:
-        if left := _left(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
+        if remaining := _remaining(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
             yield (
                 f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
-                f"{', '.join(left)}. A job without the sink refuses their state: drop them, too"
+                f"{', '.join(remaining)}. A job without the sink refuses their state: drop them, too"
             )
 
 
@@ -47,7 +47,7 @@ def _uid(operator_id: str, names: Sequence[str]) -> str:
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 
 
-def _left(uid: str, staying: set[str]) -> list[str]:
+def _remaining(uid: str, staying: set[str]) -> list[str]:
     """Return the uids of the sink's other operators that are still in the snapshot."""
     return [beside for beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(beside) in staying]
 
@@ -57,5 +57,5 @@ def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     return tuple(form.format(uid) for form in _BESIDE_THE_WRITER)
 
 
-def _renames(left: Sequence[str], new_uids: Mapping[str, str]) -> str:
-    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in left)}"
+def _renames(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
+    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining)}"

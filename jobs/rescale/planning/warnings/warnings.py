@@ -63,7 +63,7 @@ def request_warnings(
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
         if mixed := mixed_maxima(changes):
             yield mixed_maxima_sentence(mixed)
-    elif changed and not request.surgery and all(map(_aligned, changed)):
+    elif changed and not request.surgery and all(map(_is_aligned, changed)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
@@ -124,27 +124,27 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
 
 
 def key_hash_warnings(
-    operators: Sequence[Operator], asked: Mapping[str, str], chosen: Mapping[str, str]
+    operators: Sequence[Operator], requested: Mapping[str, str], chosen: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield a sentence for each requested key hash that is not needed.
 
-    `asked` are the request's hashes; `chosen` are the hashes from which new key groups are computed, by operator id.
-    Raises `RequestError` if `asked` names an operator that is not in the snapshot.
+    `requested` are the request's hashes; `chosen` are the hashes that new key groups are computed from, by operator id.
+    Raises `RequestError` if `requested` names an operator that is not in the snapshot.
     """
-    named = by_operator(operators, asked)
+    named = by_operator(operators, requested)
     for operator in operators:
         operator_id = operator.operator_id
         if operator_id in named and operator_id not in chosen:
             yield f"{operator.label}: its keys are not hashed, so the hash {named[operator_id]} is not needed"
-    for_others = asked.get("", KNOWN)
+    for_others = requested.get("", KNOWN)
     if for_others != KNOWN and all(name == KNOWN for operator_id, name in chosen.items() if operator_id not in named):
         yield f"every key that is hashed has a known hash, so the hash {for_others} is not needed"
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
-    """Tell whether timers move from canonical state into RocksDB: canonical state does not say where a job keeps them.
+    """Return whether timers move from canonical state into RocksDB; timers in raw keyed state stay there.
 
-    Timers in raw keyed state stay there.
+    Canonical state does not say where a job keeps its timers.
     """
     headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
@@ -192,7 +192,7 @@ def _shape(operator: Operator) -> Shape:
     return Shape(operator.parallelism, operator.max_parallelism)
 
 
-def _aligned(operator: Operator) -> bool:
-    """Tell whether every subtask holds exactly the keyed state of its key groups."""
+def _is_aligned(operator: Operator) -> bool:
+    """Return whether every subtask holds exactly the keyed state of its key groups."""
     holders = (*operator.managed_keyed, *operator.raw_keyed)
     return all(holder.key_groups == operator.key_groups_of(holder.subtask) for holder in holders)

@@ -13,18 +13,18 @@ from rescale.report.html.charts import bar_charts, curve, sparks, stacked_bars
 from rescale.report.html.key_group_map import key_group_map, matrix
 from rescale.report.page import (
     Block,
+    Bullets,
     Code,
     Command,
     Figure,
     Line,
-    Listed,
     Paragraph,
     Section,
     Standing,
     Strong,
     Table,
     Verdict,
-    Warned,
+    WarningBlock,
 )
 
 _NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (bytes?|[kMGTPE]?B))?)?|")
@@ -58,10 +58,10 @@ def _heading(level: int) -> Element:
 def _block(block: Block, level: int) -> Node:
     match block:
         case Paragraph(lines):
-            return h.p[_broken(lines)]
-        case Warned(sentence):
+            return h.p[_with_line_breaks(lines)]
+        case WarningBlock(sentence):
             return h.p(class_="warned")[h.strong["Warning: "], sentence]
-        case Listed(lead, items):
+        case Bullets(lead, items):
             return [h.p[inline(lead)] if lead else None, h.ul[(h.li[inline(item)] for item in items)]]
         case Command(line):
             return h.pre(tabindex="0")[h.code[line]]
@@ -88,7 +88,7 @@ def inline(line: Line) -> Node:
             return line
 
 
-def _broken(lines: Sequence[Line]) -> Iterator[Node]:
+def _with_line_breaks(lines: Sequence[Line]) -> Iterator[Node]:
     for i, line in enumerate(lines):
         yield h.br if i else None
         yield inline(line)
@@ -114,7 +114,7 @@ def _table(shown: Table, name: str) -> Element:
 
 def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows: str, level: int) -> Element:
     """Return a figure with its table of numbers folded."""
-    behind = (
+    folded_numbers = (
         h.details[
             h.summary[f"Numbers: {rows}" if rows else "Numbers"], _table(numbers, f"{title}: {rows or 'numbers'}")
         ]
@@ -124,7 +124,7 @@ def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows: 
     return h.figure[
         h.figcaption[_heading(level)[title], h.p[caption]],
         _drawing(drawn, f"{title}. {caption}"),
-        behind,
+        folded_numbers,
     ]
 
 

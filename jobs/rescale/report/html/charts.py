@@ -14,7 +14,6 @@ _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
 def bar_charts(figure: BarCharts) -> Element:
-    """Return the charts side by side."""
     return div(class_="side-by-side")[
         (
             div[_bars(chart), div(class_="caption")[span(class_="name")[chart.label], f" {chart.caption}"]]
@@ -154,4 +153,4 @@ def _spark(heights: Sequence[float]) -> Node:
     if not heights:
         return ""
     bars = g(class_="bars")[tuple(_columns(heights, _SPARK_HEIGHT))]
-    return drawing("small bars; the numbers stand beside them", _SPARK_HEIGHT, bars, kind="spark")
+    return drawing("small bars; the numbers are beside them", _SPARK_HEIGHT, bars, kind="spark")

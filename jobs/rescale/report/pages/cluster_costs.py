@@ -1,4 +1,4 @@
-"""Section of a page about the estimate for a cluster: a run and its stages; and warnings of too small resources."""
+"""Section about the estimated costs of a run on a cluster, and warnings about resources that are too small."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rescale.insight.cluster_estimate import ClusterEstimate, ClusterReport, Nee
 from rescale.report.page import Block, Section, paragraph, table
 from rescale.text.units import counted, duration, human_bytes
 
-_WHAT = {
+_PURPOSES = {
     Need.SCRATCH: "of scratch space on each executor, through whose disk records are shuffled",
     Need.DRIVER_MEMORY: "of memory for the driver, which knows every file and task",
     Need.WORKER_MEMORY: "of memory beside the heap for each core, which holds parts of large files",
     Need.OBJECT: "in one object, for the fullest new subtask of an operator",
 }
-_INSTEAD = {
+_REMEDIES = {
     Need.SCRATCH: "give each executor more, or use more executors",
     Need.DRIVER_MEMORY: "give the driver's pod more memory",
     Need.WORKER_MEMORY: "give executors more memory, or use a larger parallelism",
@@ -28,7 +28,7 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
         return []
     cluster, asked = estimate.cluster, estimate.asked
     title = (
-        f"On paper: {counted(cluster.executors, 'executor')} of {counted(cluster.cores, 'core')} and "
+        f"Estimate: {counted(cluster.executors, 'executor')} of {counted(cluster.cores, 'core')} and "
         f"{human_bytes(cluster.bandwidth)}/s"
     )
     estimates = table(
@@ -41,7 +41,7 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
     )
     note = (
         "Shuffled bytes and scratch space are for each executor, and the last column is the driver's memory. All "
-        "are estimates from measured rates and Amazon's documentation of S3; the price covers the requests alone."
+        "are estimates from measured rates and Amazon's documentation of S3; the price covers only the requests."
     )
     return [Section(title, (estimates, stages, paragraph(note)))]
 
@@ -70,5 +70,5 @@ def _misfits(estimate: ClusterEstimate) -> Iterator[str]:
     for need, needed, has in estimate.misfits:
         yield (
             f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs {human_bytes(needed)} "
-            f"{_WHAT[need]}, and has {human_bytes(has)}; {_INSTEAD[need]}"
+            f"{_PURPOSES[need]}, and has {human_bytes(has)}; {_REMEDIES[need]}"
         )

@@ -39,14 +39,14 @@ def first_lines(lines: list[str], most: int) -> list[str]:
 
 
 def exceptions_clause(surgery: Surgery) -> str:
-    """Return " except what was dropped (2 states)" and the like, to follow "all state"; "" if nothing is excepted."""
+    """Return a clause to follow "all state", such as " except what was dropped (2 states)"; "" without exceptions."""
     partitions = [partition for change in surgery.kafka for partition in change.partitions]
     operators, states, old = len(surgery.dropped), len(surgery.dropped_states), len(surgery.old_rows)
     offsets = sum(partition.dropped for partition in partitions)
     changed = sum(partition.new_next is not None for partition in partitions)
-    whose = f"old rows of {counted(old, 'state')}" if old else ""
+    old_rows = f"old rows of {counted(old, 'state')}" if old else ""
     parts = (
-        ("left out", whose),
+        ("left out", old_rows),
         ("dropped", _numbers((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
         ("changed", _numbers((changed, "Kafka offset"))),
     )
@@ -79,31 +79,31 @@ def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterat
     new_ids = {operator.operator_id: operator.new_operator_id for operator in surgery.renamed}
     for operator in surgery.renamed:
         new = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
-        yield f"{_named(operator)} is renamed to {new}"
+        yield f"{_label(operator)} is renamed to {new}"
     for dropped in surgery.dropped:
-        states = ", ".join(map(_state, dropped.states))
+        states = ", ".join(map(_state_text, dropped.states))
         lost = f"{human_bytes(dropped.bytes)} of state are lost"
-        yield f"{_named(dropped)} is dropped: {lost}{': ' if states else ''}{states}"
+        yield f"{_label(dropped)} is dropped: {lost}{': ' if states else ''}{states}"
     for state in surgery.dropped_states:
         number = records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
-        lost = f"{counted(number, 'record')}, {_lost(state)}," if number is not None else _lost(state)
-        yield f"the state {_state(state)} of {_named(state)} is dropped: {lost} are lost"
+        lost = f"{counted(number, 'record')}, {_lost_bytes(state)}," if number is not None else _lost_bytes(state)
+        yield f"the state {_state_text(state)} of {_label(state)} is dropped: {lost} are lost"
     for rows in surgery.old_rows:
         numbers = old.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
-            f"the state {rows.name} ({rows.type}) of {_named(rows)} loses the rows that were last accessed at or "
-            f"before {instant_of(rows.until)}: {_old(rows, numbers)}"
+            f"the state {rows.name} ({rows.type}) of {_label(rows)} loses the rows that were last accessed at or "
+            f"before {instant_of(rows.until)}: {_old_rows(rows, numbers)}"
         )
     for restarted in surgery.restarted:
-        yield f"{_of(restarted)} of {_named(restarted)} run again: {_done_again(restarted)}"
+        yield f"{_finished(restarted)} of {_label(restarted)} run again: {_input_read_again(restarted)}"
     for change in surgery.kafka:
-        yield from _offsets(change)
+        yield from _offset_lines(change)
 
 
-def _offsets(change: KafkaChange) -> Iterator[str]:
+def _offset_lines(change: KafkaChange) -> Iterator[str]:
     """Yield a line for each kind of change to the partitions of a source."""
     source = f"{change.label} ({change.kind})"
-    moved = [_moved(partition) for partition in change.partitions if partition.new_next is not None]
+    moved = [_moved_offset(partition) for partition in change.partitions if partition.new_next is not None]
     dropped = [_partition(partition) for partition in change.partitions if partition.dropped]
     if change.becomes_source:
         yield f"{source} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
@@ -116,7 +116,7 @@ def _offsets(change: KafkaChange) -> Iterator[str]:
         yield f"{source} loses the offsets of {counted(len(dropped), 'partition')}: {first_of(dropped, _SHOWN)}"
 
 
-def _moved(partition: ChangedPartition) -> str:
+def _moved_offset(partition: ChangedPartition) -> str:
     """Return the old and new offset and the distance between them: an upper bound of the number of records."""
     before, after = partition.next, partition.new_next
     what = f"{_partition(partition)} from {after} instead of {before}"
@@ -129,38 +129,38 @@ def _partition(partition: ChangedPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _of(restarted: Restarted) -> str:
+def _finished(restarted: Restarted) -> str:
     """Return how many of an operator's subtasks have finished."""
     if restarted.finished == restarted.parallelism:
         return f"all {restarted.finished} finished subtasks" if restarted.finished > 1 else "the finished subtask"
     return f"{restarted.finished} finished of {counted(restarted.parallelism, 'subtask')}"
 
 
-def _done_again(restarted: Restarted) -> str:
-    """Return a clause on the input that a restarted operator reads once more."""
+def _input_read_again(restarted: Restarted) -> str:
+    """Return a clause on the input that a restarted operator reads again."""
     if restarted.assigned:
         return "they are assigned the splits that no subtask has finished, and read none of the others again"
     return (
-        "they begin without state; a source reads once more what they had read, and all operators after it get these "
+        "they begin without state; a source reads their input again, and all operators after it get these "
         "records a second time"
     )
 
 
-def _old(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
+def _old_rows(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
     """Return how many old rows are left out, as far as it is known."""
     if numbers is None:
-        return f"how many of {human_bytes(rows.of_bytes)} of keyed state is known after the run"
+        return f"the run counts them, in {human_bytes(rows.of_bytes)} of keyed state"
     whole = counted(numbers.rows, "row")
     return f"{whole}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole
 
 
-def _named(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
-    """Return the old label of an operator, with its id."""
+def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
+    """Return the label of an operator in the source, with its id."""
     old, operator_id = operator.label, operator.operator_id
     return old if operator_id in old else f"{old} ({operator_id})"
 
 
-def _lost(state: DroppedState) -> str:
+def _lost_bytes(state: DroppedState) -> str:
     """Return the size of a dropped state, as far as it is known."""
     if state.bytes is not None:
         return human_bytes(state.bytes)
@@ -170,7 +170,7 @@ def _lost(state: DroppedState) -> str:
     return f"{human_bytes(state.stored_bytes)} in files of RocksDB, out of {whole}"
 
 
-def _state(state: LostState | DroppedState) -> str:
+def _state_text(state: LostState | DroppedState) -> str:
     if state.elements is None:
         return f"{state.name} ({state.type})"
     noun = ("copy", "copies") if DistributionMode.BROADCAST.name in state.type else ("element", "elements")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference
-from rescale.report.page import Block, Listed, Page, paragraph, table
+from rescale.report.page import Block, Bullets, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, lowest, note_on_rest
@@ -16,7 +16,6 @@ _LONGEST = 120
 
 
 def difference_text(document: DiffDocument) -> str:
-    """Return the page of a comparison as text."""
     return render_text(difference_page(document))
 
 
@@ -39,10 +38,10 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
     blocks: list[Block] = []
     for operator in document.operators:
         if operator.differences:
-            blocks.append(Listed(operator.label, _differences(operator.differences)))
+            blocks.append(Bullets(operator.label, _differences(operator.differences)))
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
-                blocks.append(Listed(f"{operator.label}, {state.state}", _state(state)))
+                blocks.append(Bullets(f"{operator.label}, {state.state}", _state(state)))
     left = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
     return [*blocks[:MOST_OPERATORS], *left]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.insight.file_changes import FileChanges, OperatorChanges
-from rescale.report.page import Block, Listed, Page, paragraph, table
+from rescale.report.page import Block, Bullets, Page, paragraph, table
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
@@ -12,7 +12,6 @@ _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read"
 
 
 def file_changes_text(changes: FileChanges) -> str:
-    """Return the page as text."""
     return render_text(file_changes_page(changes))
 
 
@@ -26,7 +25,7 @@ def file_changes_page(changes: FileChanges) -> Page:
         *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
-    blocks += [Listed("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
+    blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
     return Page((*blocks, paragraph(*_verdict(changes))))
 
 
@@ -55,7 +54,9 @@ def _verdict(changes: FileChanges) -> list[str]:
         f"A round from A to B would read {human_bytes(read)} of {human_bytes(changes.total('bytes'))}{also}, "
         f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
         "checkpoints in between.",
-        f"Estimate: a last round takes {duration(changes.round_seconds)}, a full run {duration(changes.run_seconds)}.",
+        f"Estimate, if the parallelism stays: a last round takes {duration(changes.round_seconds)}, a full run "
+        f"{duration(changes.run_seconds)}. Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a "
+        "round.",
     ]
     if changes.pays:
         return [*lines, "A live rescale to another max parallelism pays off (rescale follow)."]

@@ -1,6 +1,6 @@
 """The insight into a snapshot or a plan as tables and sentences.
 
-Each sentence is about a single thing that readers may have to decide.
+Each sentence is about one decision that readers may have to make.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rescale.insight.hand_picked_keys import HandPickedKeys
 from rescale.insight.insight import Insight, JobRestore
 from rescale.insight.shapes import Candidate, ShapeAdvice
-from rescale.report.page import Block, Table, paragraphs, table, tabled
+from rescale.report.page import Block, Table, paragraphs, table, table_section
 from rescale.report.shortening import cut_lines, note_on_rest
 from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, duration, human_bytes
@@ -65,21 +65,21 @@ def formats_table(insight: Insight) -> Table:
 
 
 def restore_sentences(insight: Insight) -> Iterator[str]:
-    """Yield why Flink refuses a shape, and why it needs more time for one shape than for another."""
+    """Yield sentences on why Flink refuses a shape, and why one shape costs it more time than another."""
     for restore in insight.restores:
         if restore.refused:
             yield restore.refused
-    growing = [restore for restore in insight.restores if _grows(restore)]
-    copying = next((restore for restore in growing if _between(restore)), None)
-    cutting = next((restore for restore in growing if not _between(restore) and _has_databases(restore)), None)
+    growing = [restore for restore in insight.restores if _scales_out(restore)]
+    copying = next((restore for restore in growing if _merging(restore)), None)
+    cutting = next((restore for restore in growing if not _merging(restore) and _has_databases(restore)), None)
     if copying and cutting:
         yield (
             f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
-            f"{counted(_between(copying), 'subtask')} would need several databases: each downloads them all, opens one "
+            f"{counted(_merging(copying), 'subtask')} would need several databases: each downloads them all, opens one "
             f"and copies the rows of the others; at {restore_shape(cutting)} each subtask needs one database, and "
             "copies no rows"
         )
-    if any(map(_between, insight.restores)):
+    if any(map(_merging, insight.restores)):
         foreign = {
             (operator.operator_id, handle)
             for restore in insight.restores
@@ -104,12 +104,12 @@ def _has_databases(restore: JobRestore) -> bool:
     return any(subtask.base is not None for operator in restore.operators for subtask in operator.subtasks)
 
 
-def _between(restore: JobRestore) -> int:
+def _merging(restore: JobRestore) -> int:
     """Return the number of subtasks that need several databases."""
     return sum(bool(subtask.copied) for operator in restore.operators for subtask in operator.subtasks)
 
 
-def _grows(restore: JobRestore) -> bool:
+def _scales_out(restore: JobRestore) -> bool:
     return any(operator.new_parallelism > operator.parallelism for operator in restore.operators)
 
 
@@ -118,7 +118,7 @@ def shapes_table(insight: Insight) -> Table:
 
     The most uneven operators come first; operators with few keys are left out.
     """
-    shapes = sorted(_telling(insight), key=lambda shape: -_at(shape, shape.parallelism))
+    shapes = sorted(_meaningful(insight), key=lambda shape: -_evenness_at(shape, shape.parallelism))
     headers = ("operator", "bytes, worst ÷ mean at parallelism", "equal key groups at", "better max parallelism")
     rows = [
         (
@@ -137,12 +137,12 @@ def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]
     return table([headers[i] for i in filled], [[row[i] for i in filled] for row in rows])
 
 
-def _telling(insight: Insight) -> list[ShapeAdvice]:
-    """Return the shapes of operators with so many keys that their evenness is not due to chance."""
+def _meaningful(insight: Insight) -> list[ShapeAdvice]:
+    """Return the shapes of operators with enough keys that their evenness is not due to chance."""
     return [shape for shape in insight.shapes if shape.few_keys is None]
 
 
-def _at(shape: ShapeAdvice, parallelism: int) -> float:
+def _evenness_at(shape: ShapeAdvice, parallelism: int) -> float:
     """Return worst ÷ mean of the bytes at one of the candidates."""
     return _candidate(shape, parallelism).evenness
 
@@ -154,11 +154,11 @@ def _candidate(shape: ShapeAdvice, parallelism: int) -> Candidate:
 def shape_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about parallelisms that do not divide the max parallelism, hot key groups, and few keys."""
     shapes: dict[tuple[int, int], list[ShapeAdvice]] = {}
-    for shape in _telling(insight):
+    for shape in _meaningful(insight):
         if shape.idle >= _NOTABLE_LOSS:
             shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
     for alike in shapes.values():
-        yield _loss(alike)
+        yield _idle_sentence(alike)
     for shape in insight.shapes:
         if shape.hot and shape.hot[0].bytes >= _NOTABLE_BYTES:
             hot = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
@@ -172,7 +172,7 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
         )
 
 
-def _loss(alike: list[ShapeAdvice]) -> str:
+def _idle_sentence(alike: list[ShapeAdvice]) -> str:
     """Return the sentence for operators in one shape: first about the number of key groups, then about bytes."""
     shape = alike[0]
     parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
@@ -183,9 +183,9 @@ def _loss(alike: list[ShapeAdvice]) -> str:
     return (
         f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
         f"{counted(asked.most_key_groups, 'key group')} and the others {asked.least_key_groups}, so "
-        f"{shape.idle:.0%} of the capacity would wait even if all key groups were equally large. All subtasks own "
+        f"{shape.idle:.0%} of the capacity would be idle even if all key groups were equally large. All subtasks own "
         f"equally many key groups at {shape.lower} and {shape.upper} (recommended: {good}, with worst ÷ mean "
-        f"{max(_at(shape, good) for shape in alike):.2f} of bytes){instead}"
+        f"{max(_evenness_at(shape, good) for shape in alike):.2f} of bytes){instead}"
     )
 
 
@@ -217,36 +217,36 @@ def union_sentences(insight: Insight) -> Iterator[str]:
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
-    """Yield sentences about hand-picked keys: to which subtasks they go in the new shape, and what to do about it."""
+    """Yield sentences about hand-picked keys: the subtasks that own them in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
-        listed = _some([key.key for key in keys.keys])
+        listed = _first_items([key.key for key in keys.keys])
         surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
         yield (
-            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) belong to a different subtask "
-            f"each, of {keys.parallelism}, as if picked by hand so that keyBy addresses subtasks. " + _fate(keys)
+            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) each belong to a different one "
+            f"of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
         )
         if keys.idle or keys.crowded:
-            yield f"{keys.label}: {_ways(keys)}"
+            yield f"{keys.label}: {_remedies(keys)}"
 
 
 def _percent(part: float) -> str:
     return f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
 
 
-def _fate(keys: HandPickedKeys) -> str:
+def _effect(keys: HandPickedKeys) -> str:
     if not (keys.idle or keys.crowded):
         return "They work in this shape only: in another one some subtasks get several keys and others none"
     where = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
-    idle = f"subtasks {_some(keys.idle)} would get none" if keys.idle else "each would get some"
-    crowded = f", and {_some(keys.crowded)} several" if keys.crowded else ""
+    idle = f"subtasks {_first_items(keys.idle)} would get none" if keys.idle else "each would get some"
+    crowded = f", and {_first_items(keys.crowded)} several" if keys.crowded else ""
     return f"{where} {idle}{crowded}"
 
 
-def _ways(keys: HandPickedKeys) -> str:
+def _remedies(keys: HandPickedKeys) -> str:
     """Return what to do about hand-picked keys without changing the order of records."""
     table = ""
     if keys.key_type:
-        table = f" ({_some(keys.table)}, the smallest key that Flink sends to each subtask)"
+        table = f" ({_first_items(keys.table)}, the smallest key that Flink sends to each subtask)"
     ways = (
         f"pick new keys for the new shape{table}; old state stays with the old keys. Or keep the state as a "
         "union list, from which each restored subtask takes the part that the partitioner sends to it. Or flush "
@@ -258,7 +258,7 @@ def _ways(keys: HandPickedKeys) -> str:
     return ways
 
 
-def _some(items: Sequence[object]) -> str:
+def _first_items(items: Sequence[object]) -> str:
     return ", ".join(map(str, items[:_MOST_LISTED])) + ("…" if len(items) > _MOST_LISTED else "")
 
 
@@ -268,8 +268,8 @@ def duration_sentences(insight: Insight) -> Iterator[str]:
     if times is None:
         return
     yield (
-        "estimated, on two cores: the job is down during this run, for about "
-        f"{duration(times.run)}, and while Flink restores, for about {duration(times.restore)}"
+        f"estimated, on two cores: a run takes about {duration(times.run)}, and then Flink restores for about "
+        f"{duration(times.restore)}; the job is down for both, unless its state is moved while it runs"
     )
     if times.flink is not None:
         yield f"Flink's own rescale, without this run: the job is down for about {duration(times.flink)}"
@@ -284,9 +284,9 @@ def sentences(insight: Insight) -> list[str]:
 def insight_blocks(insight: Insight) -> list[Block]:
     """Return the tables, then a paragraph for each sentence."""
     tables: list[Block] = [
-        *tabled(RESTORES, restores_table(insight)),
-        *tabled(FORMATS, formats_table(insight)),
-        *tabled(SHAPES, shapes_table(insight)),
-        *note_on_rest(len(_telling(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
+        *table_section(RESTORES, restores_table(insight)),
+        *table_section(FORMATS, formats_table(insight)),
+        *table_section(SHAPES, shapes_table(insight)),
+        *note_on_rest(len(_meaningful(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(insight)))]

@@ -14,7 +14,7 @@ from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
-from rescale.report.page import Block, Listed, Page, Table, Warned, paragraph, table
+from rescale.report.page import Block, Bullets, Page, Table, WarningBlock, paragraph, table
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
@@ -67,16 +67,14 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
 
 
 def inspection_text(document: Inspection) -> str:
-    """Return the page of an inspection as text."""
     return render_text(inspection_page(document))
 
 
 def inspection_page(document: Inspection) -> Page:
-    """Return the page of an inspection."""
     operators = document.operators
     shown = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
-        Listed(
+        Bullets(
             document.snapshot,
             (
                 f"{document.kind}, written by {document.written_by}, checkpoint {document.checkpoint_id}, "
@@ -103,7 +101,7 @@ def inspection_page(document: Inspection) -> Page:
     if document.for_flink is not None:
         blocks.append(prospects_section(document.for_flink, document.snapshot))
     blocks += insight_blocks(document.insight)
-    return Page((*blocks, *map(Warned, document.warnings)))
+    return Page((*blocks, *map(WarningBlock, document.warnings)))
 
 
 def _operators_table(operators: Sequence[InspectedOperator]) -> Table:

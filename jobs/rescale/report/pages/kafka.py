@@ -40,8 +40,8 @@ def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> K
 
 
 def _partition(position: Position, subtask: int, new_subtask: int | UnsetType) -> KafkaPartition:
-    (topic, partition), following, stop = position
-    return KafkaPartition(topic, partition, following, stop, subtask, new_subtask)
+    (topic, partition), next_offset, stop = position
+    return KafkaPartition(topic, partition, next_offset, stop, subtask, new_subtask)
 
 
 def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:
@@ -57,7 +57,7 @@ def kafka_line(source: KafkaSource) -> str:
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
     read = "; ".join(f"{counted(len(nexts), 'partition')} of {topic}, next {_range(nexts)}" for topic, nexts in topics)
-    return f"{_label(source)}: {read}; by subtask {_all_shares(source)}"
+    return f"{_label(source)}: {read}; by subtask {_old_and_new_shares(source)}"
 
 
 def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
@@ -71,7 +71,7 @@ def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
             topic,
             str(len(nexts)),
             _range(nexts),
-            _all_shares(source) if not i else "",
+            _old_and_new_shares(source) if not i else "",
         )
         for i, (topic, nexts) in enumerate(topics)
     ]
@@ -89,7 +89,7 @@ def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
     return sorted(topics.items())
 
 
-def _all_shares(source: KafkaSource) -> str:
+def _old_and_new_shares(source: KafkaSource) -> str:
     """Return the partitions by subtask now and, if they change, afterwards."""
     before = _shares(source.per_subtask)
     after = _shares(source.new_per_subtask or source.per_subtask)
@@ -97,7 +97,7 @@ def _all_shares(source: KafkaSource) -> str:
 
 
 def _range(nexts: list[int | str]) -> str:
-    """Return the lowest and the highest offset, then the start positions of partitions without one."""
+    """Return the lowest and the highest offset, then the start positions of partitions without offset (`earliest`)."""
     numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
     return ", ".join(

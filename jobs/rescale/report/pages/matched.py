@@ -15,7 +15,7 @@ from rescale.report.match_document import (
     MatchedState,
     UnsureOperator,
 )
-from rescale.report.page import Block, Line, Listed, Page, paragraph
+from rescale.report.page import Block, Bullets, Line, Page, paragraph
 from rescale.report.renderers.text import render_text
 from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted
@@ -40,7 +40,7 @@ def match_document(
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
     were given for operators that neither side has.
     """
-    nameless = of_plan and not any(operator.name for operator in _old(matching))
+    nameless = of_plan and not any(operator.name for operator in _old_operators(matching))
     return MatchDocument(
         snapshot,
         job,
@@ -66,7 +66,6 @@ def match_document(
 
 
 def matched_text(document: MatchDocument) -> str:
-    """Return the page of a match as text."""
     return render_text(matched_page(document))
 
 
@@ -75,7 +74,7 @@ def matched_page(document: MatchDocument) -> Page:
     blocks: list[Block] = [
         paragraph(f"snapshot: {document.snapshot}", f"job: {document.job} (a {document.job_is})", _verdict(document))
     ]
-    blocks += [Listed(lead, lines) for lead, lines in _lists(document) if lines]
+    blocks += [Bullets(lead, lines) for lead, lines in _lists(document) if lines]
     blocks += [paragraph(remark) for remark in document.remarks]
     if document.options:
         blocks.append(paragraph("Options for a plan and a run, once you have checked the reasons above:"))
@@ -109,21 +108,21 @@ def _unsure(operator: UnsureOperator) -> Line:
     return f"{operator.label}{_states(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
 
 
-def _alone(operator: ListedOperator) -> Line:
+def _label_and_states(operator: ListedOperator) -> Line:
     return f"{operator.label}{_states(operator)}"
 
 
-def _as_it_is(match: MatchedOperator) -> Line:
+def _same_id(match: MatchedOperator) -> Line:
     return match.label if match.new_label == match.label else f"{match.label}: {match.new_label}"
 
 
 def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
     """Yield the lead and the lines of each list."""
-    yield "The same id on both sides:", tuple(map(_as_it_is, document.same))
+    yield "The same id on both sides:", tuple(map(_same_id, document.same))
     yield "To be renamed:", tuple(map(_proposed, document.proposed))
     yield (
-        "Without state, but with the id that a renamed operator needs: to be dropped",
-        tuple(map(_alone, document.in_the_way)),
+        "To be dropped: without state, but with the id that a renamed operator needs",
+        tuple(map(_label_and_states, document.in_the_way)),
     )
     yield (
         "Same name, but later in a chain of the job, so its id is unknown:",
@@ -135,12 +134,12 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
     )
     yield (
         "In the snapshot only, with state: the job starts only after --rename, or --drop, which gives up the state",
-        tuple(map(_alone, document.only_in_snapshot)),
+        tuple(map(_label_and_states, document.only_in_snapshot)),
     )
-    yield "In the job only: these start without state", tuple(map(_alone, document.only_in_job))
+    yield "In the job only: these start without state", tuple(map(_label_and_states, document.only_in_job))
 
 
-def _old(matching: Matching) -> Iterator[Counterpart]:
+def _old_operators(matching: Matching) -> Iterator[Counterpart]:
     for matches in (matching.same, matching.proposed, matching.chained):
         yield from (match.old for match in matches)
     yield from (unsure.old for unsure in matching.unsure)

@@ -1,9 +1,9 @@
-"""Section about another release of Flink: what it would restore, why it would not restore the rest, and what to do."""
+"""Section about another release of Flink: what it would restore, why not the rest, and what to do."""
 
 from __future__ import annotations
 
 from rescale.flink.serializers.release_rules import Restores
-from rescale.report.page import Block, Command, Listed, Section, paragraph
+from rescale.report.page import Block, Bullets, Command, Section, paragraph
 from rescale.report.shortening import cut_lines, cut_table
 from rescale.snapshot.prospects import OperatorProspect, ReleaseProspects
 from rescale.text.names import first_of, quoted
@@ -27,27 +27,27 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     whole = [operator for operator in operators if operator.restores == Restores.YES]
     others = [operator for operator in operators if operator.restores != Restores.YES]
     blocks: list[Block] = [paragraph(f"{counted(len(whole), 'operator')} of {len(operators)} as they are")]
-    levels = [restores for restores in Restores if any(_named(operator, restores) for operator in others)]
+    levels = [restores for restores in Restores if any(_state_names(operator, restores) for operator in others)]
     blocks += cut_table(
         ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
         [
-            (operator.label, operator.restores, *(_named(operator, restores) for restores in levels))
+            (operator.label, operator.restores, *(_state_names(operator, restores) for restores in levels))
             for operator in others
         ],
         "more operator",
         "more operators",
     )
     if others:
-        blocks += [Listed("Why not:", tuple(cut_lines(_whys(others))))]
-        blocks += [Listed("What to do:", tuple(cut_lines(_ways(others)))), *_drop(others, snapshot)]
+        blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(others))))]
+        blocks += [Bullets("What to do:", tuple(cut_lines(_remedies(others)))), *_drop_command(others, snapshot)]
     return Section(title, (*blocks, paragraph(_MEANING)))
 
 
-def _named(operator: OperatorProspect, restores: Restores) -> str:
+def _state_names(operator: OperatorProspect, restores: Restores) -> str:
     return first_of([state.name for state in operator.states if state.restores == restores], _MOST_NAMED)
 
 
-def _whys(operators: list[OperatorProspect]) -> list[str]:
+def _reasons(operators: list[OperatorProspect]) -> list[str]:
     """Return each reason once, those for "no" first, with its Flink class and the states."""
     whys: dict[tuple[str, str, str], list[str]] = {}
     for operator in operators:
@@ -61,7 +61,7 @@ def _whys(operators: list[OperatorProspect]) -> list[str]:
     ]
 
 
-def _ways(operators: list[OperatorProspect]) -> list[str]:
+def _remedies(operators: list[OperatorProspect]) -> list[str]:
     """Return each piece of advice once, with the operators that it is for."""
     ways: dict[str, list[str]] = {}
     for operator in operators:
@@ -71,7 +71,7 @@ def _ways(operators: list[OperatorProspect]) -> list[str]:
     return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in ways.items()]
 
 
-def _drop(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
+def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
     """Return the command that gives up the state of operators that are not restored, and keeps all other state."""
     lost = [operator.label for operator in operators if operator.restores == Restores.NO]
     if not lost:

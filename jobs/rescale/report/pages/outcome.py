@@ -1,4 +1,4 @@
-"""Pages about a finished run: what was proven, where the result lies, how to start the job from it."""
+"""Pages about a finished run: what was proven, where the result is, and how to start the job from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.flink.start import RAN_ON
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.documents import Outcome
-from rescale.report.page import Block, Listed, Page, Table, paragraph, table
+from rescale.report.page import Block, Bullets, Page, Table, paragraph, table
 from rescale.report.pages.declared import DECLARED, certified_lines, exceptions_clause
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, lowest, note_on_rest
@@ -23,8 +23,8 @@ from rescale.text.units import counted, human_bytes
 def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = None) -> Outcome:
     """Return the outcome of a run.
 
-    `warnings` are the warnings in the plan's document; by default those in the plan itself, which has no warnings about
-    given names and the cluster.
+    `warnings` are those of the plan's document; None takes the plan's own, which do not cover unused names and the
+    cluster.
     """
     return Outcome(
         published.target,
@@ -44,7 +44,6 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
 
 
 def outcome_text(document: Outcome) -> str:
-    """Return the page of an outcome as text."""
     return render_text(outcome_page(document))
 
 
@@ -58,11 +57,11 @@ def outcome_page(document: Outcome) -> Page:
     items += _by_files(document)
     items.append(f"start the job: {document.start}")
     items.append(RAN_ON)
-    return Page((Listed(lead, tuple(items)),))
+    return Page((Bullets(lead, tuple(items)),))
 
 
 def _by_files(document: Outcome | Certificate) -> list[str]:
-    """Return a line for an outcome or a certificate that does not prove every record."""
+    """Return a line about the proof if it does not cover every record."""
     method = {
         Proof.FILES: "by files, or by checksums of the store, where possible",
         Proof.CHANGES: "by the changes since the base, together with the base's certificate",
@@ -74,7 +73,6 @@ def _by_files(document: Outcome | Certificate) -> list[str]:
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return the page of a certificate as text."""
     return render_text(certificate_page(certificate))
 
 
@@ -87,7 +85,7 @@ def certificate_page(certificate: Certificate) -> Page:
     blocks: list[Block] = [
         paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
         *map(paragraph, _by_files(certificate)),
-        *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
+        *([Bullets(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
         *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),
     ]

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from rescale.flink.start import RAN_ON
 from rescale.report.documents import PlanDocument
-from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
+from rescale.report.page import (
+    Block,
+    Bullets,
+    Code,
+    Command,
+    Page,
+    Section,
+    Strong,
+    list_section,
+    paragraph,
+    table,
+    table_section,
+)
 from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
@@ -25,13 +37,12 @@ def plan_markdown(document: PlanDocument) -> str:
 
 
 def approval_page(document: PlanDocument) -> Page:
-    """Return the page for the approver of a plan."""
     operators = sorted(document.operators, key=state_bytes, reverse=True)
     changed = sum(operator.is_changed for operator in operators)
     title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"
     shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_LARGEST]))]
     if meanings := work_lines(document):
-        shown.append(Listed("", (*meanings, _EVENNESS)))
+        shown.append(Bullets("", (*meanings, _EVENNESS)))
     blocks: list[Block] = [
         paragraph(
             (
@@ -39,7 +50,7 @@ def approval_page(document: PlanDocument) -> Page:
                 f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
             )
         ),
-        Listed(
+        Bullets(
             "",
             (
                 ("from ", Code(document.source), f", its _metadata written {when(document.taken)}"),
@@ -47,14 +58,14 @@ def approval_page(document: PlanDocument) -> Page:
                 ("plan ", Code(document.plan[:8])),
             ),
         ),
-        *listed(DECLARED, declared_lines(document.surgery)),
+        *list_section(DECLARED, declared_lines(document.surgery)),
         Section(title, tuple(shown)),
-        *listed("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
-        *tabled(RESTORES, restores_table(document.insight)),
-        *tabled(FORMATS, formats_table(document.insight)),
-        *listed("Good to know", cut_lines(sentences(document.insight))),
+        *list_section("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
+        *table_section(RESTORES, restores_table(document.insight)),
+        *table_section(FORMATS, formats_table(document.insight)),
+        *list_section("Good to know", cut_lines(sentences(document.insight))),
         *cluster_blocks(document.cluster),
-        *listed("Warnings", document.warnings),
+        *list_section("Warnings", document.warnings),
         paragraph("Afterwards the job starts with"),
         Command(document.start or ""),
         paragraph(f"{RAN_ON[0].upper()}{RAN_ON[1:]}."),

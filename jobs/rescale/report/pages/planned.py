@@ -15,7 +15,7 @@ from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.work_class import WorkClass
 from rescale.report.documents import PlanDocument, PlannedOperator, SubtaskShare
-from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
+from rescale.report.page import Block, Bullets, Page, WarningBlock, paragraph, paragraphs, table
 from rescale.report.pages.cluster_costs import cluster_blocks, cluster_warnings
 from rescale.report.pages.declared import declared_lines
 from rescale.report.pages.elements import dealt_elements
@@ -69,17 +69,15 @@ def plan_document(
 
 
 def plan_text(document: PlanDocument) -> str:
-    """Return the page of a plan as text."""
     return render_text(plan_page(document))
 
 
 def plan_page(document: PlanDocument) -> Page:
-    """Return the page of a plan."""
     operators = document.operators
     shown = lowest(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
     moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
-        Listed(
+        Bullets(
             f"plan {document.plan[:8]}: {moves}",
             (
                 f"from {document.source}, its _metadata written {when(document.taken)}",
@@ -96,7 +94,7 @@ def plan_page(document: PlanDocument) -> Page:
     blocks += rounds_blocks(document.rounds)
     blocks += insight_blocks(document.insight)
     blocks += cluster_blocks(document.cluster)
-    blocks += map(Warned, document.warnings)
+    blocks += map(WarningBlock, document.warnings)
     if document.start:
         blocks.append(paragraph(RAN_ON))
         blocks.append(paragraph(f"afterwards the job starts with: {document.start}"))

@@ -1,4 +1,4 @@
-"""Page about files that were copied ahead."""
+"""Page about a preparation, which copies files into the target ahead of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def preparation(plan: Plan, done: PreparedFiles) -> Preparation:
 
 
 def preparation_text(document: Preparation) -> str:
-    """Return the page of a preparation as text."""
     files = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
     new = f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
     return "\n".join(

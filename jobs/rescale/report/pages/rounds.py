@@ -25,15 +25,15 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     """Return a table of the last rounds, in order; nothing without any."""
     if not rounds:
         return []
-    foretold: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
-    rows = [_row(*of_round) for of_round in zip(rounds, foretold, strict=True)][-_SHOWN:]
+    expected: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
+    rows = [_row(*of_round) for of_round in zip(rounds, expected, strict=True)][-_SHOWN:]
     made = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     if (compared := rounds[-1].compared) is not None:
         made += f" Every record was compared at checkpoint {compared}; since then, rounds were proven by their changes."
     return [paragraph(made), table(_HEADERS, rows)]
 
 
-def _row(made: Round, foretold: float | None) -> tuple[str, ...]:
+def _row(made: Round, expected: float | None) -> tuple[str, ...]:
     return (
         f"{made.number}{_KINDS[made.kind]}",
         str(made.checkpoint),
@@ -42,7 +42,7 @@ def _row(made: Round, foretold: float | None) -> tuple[str, ...]:
         human_bytes(made.bytes_changed),
         human_bytes(made.bytes_read),
         "-" if made.change_rate is None else f"{human_bytes(made.change_rate)}/s",
-        "-" if made.kind is RoundKind.BASE else _or_dash(foretold, "{:.1f} s"),
+        "-" if made.kind is RoundKind.BASE else _or_dash(expected, "{:.1f} s"),
         _or_dash(made.seconds, "{:.1f} s"),
     )
 

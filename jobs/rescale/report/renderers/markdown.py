@@ -9,18 +9,18 @@ from tabulate import tabulate
 
 from rescale.report.page import (
     Block,
+    Bullets,
     Code,
     Command,
     Figure,
     Line,
-    Listed,
     Page,
     Paragraph,
     Section,
     Strong,
     Table,
     Verdict,
-    Warned,
+    WarningBlock,
 )
 from rescale.text.names import printable
 
@@ -29,12 +29,11 @@ _LINE_START = re.compile(r"^(\s*\d*)([#+>.)=-])")
 
 
 def render_markdown(page: Page) -> str:
-    """Return the Markdown of a page."""
     return _blocks(page.blocks) + "\n"
 
 
 def escaped(text: str) -> str:
-    """Return the text escaped for any place in a line but its start (see `_first`)."""
+    """Return the text escaped for any place in a line but its start (see `_at_line_start`)."""
     marked = _MARKUP.sub(lambda sign: "&amp;" if sign[0] == "&" else f"\\{sign[0]}", printable(text))
     return marked.replace("<", "&lt;")
 
@@ -46,12 +45,12 @@ def _blocks(blocks: Sequence[Block]) -> str:
 def _block(block: Block) -> str:
     match block:
         case Paragraph(lines):
-            return "  \n".join(map(_first, lines))
-        case Warned(sentence):
+            return "  \n".join(map(_at_line_start, lines))
+        case WarningBlock(sentence):
             return f"**warning:** {escaped(sentence)}"
-        case Listed(lead, items):
-            bullets = "\n".join(f"* {_first(item)}" for item in items)
-            return f"{_first(lead)}\n\n{bullets}" if lead else bullets
+        case Bullets(lead, items):
+            bullets = "\n".join(f"* {_at_line_start(item)}" for item in items)
+            return f"{_at_line_start(lead)}\n\n{bullets}" if lead else bullets
         case Command(line):
             return _fenced(printable(line))
         case Table(headers, rows):
@@ -65,7 +64,7 @@ def _block(block: Block) -> str:
             return f"### {escaped(title)}\n\n{_blocks(inner)}"
 
 
-def _first(line: Line) -> str:
+def _at_line_start(line: Line) -> str:
     """Return a line escaped for the start of a line, where more characters are special."""
     return _LINE_START.sub(r"\1\\\2", _line(line))
 
@@ -83,7 +82,7 @@ def _line(line: Line) -> str:
 
 
 def _code(text: str) -> str:
-    """Return the text in more backticks than its longest run of them."""
+    """Return the text as code, in more backticks than its longest run of backticks."""
     ticks = "`" * (_longest_ticks(text) + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{space}{text}{space}{ticks}"

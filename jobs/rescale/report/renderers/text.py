@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.report.page import Block, Command, Figure, Line, Listed, Page, Paragraph, Section, Table, Verdict, Warned
+from rescale.report.page import (
+    Block,
+    Bullets,
+    Command,
+    Figure,
+    Line,
+    Page,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    WarningBlock,
+)
 from rescale.text.names import printable
 
 _INDENT = "  "
@@ -26,14 +38,14 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(lines):
             return "\n".join(map(_line, lines))
-        case Warned(sentence):
+        case WarningBlock(sentence):
             return f"warning: {printable(sentence)}"
-        case Listed(lead, items):
+        case Bullets(lead, items):
             return "\n".join([*([_line(lead)] if lead else []), *(_INDENT + _line(item) for item in items)])
         case Command(line):
             return _INDENT + printable(line)
         case Table(headers, rows):
-            cells = [[_cut(printable(cell)) for cell in row] for row in rows]
+            cells = [[_cut_cell(printable(cell)) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
         case Figure(title, caption, _, numbers):
             return _blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
@@ -43,7 +55,7 @@ def _block(block: Block) -> str:
             return f"{printable(title)}\n\n{_blocks(inner)}"
 
 
-def _cut(cell: str) -> str:
+def _cut_cell(cell: str) -> str:
     """Return both ends of a long cell: SQL gives operators names of thousands of characters."""
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.report.detail import DetailLevel
-from rescale.report.page import Block, Code, Line, Listed, Section, Strong, Table, paragraph
+from rescale.report.page import Block, Bullets, Code, Line, Section, Strong, Table, paragraph
 from rescale.report.pages.declared import DECLARED, certified_lines, first_lines
 from rescale.report.pages.outcome import checksums_table, directories_table, proofs_table, records_table
 from rescale.runstate.certificate import Certificate
@@ -21,13 +21,13 @@ def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
         (Strong("_metadata of the source, SHA-256: "), Code(certificate.source_metadata_sha256)),
         (Strong("_metadata of the result, SHA-256: "), Code(certificate.candidate_sha256)),
     ]
-    blocks: list[Block] = [Listed("", tuple(facts))]
+    blocks: list[Block] = [Bullets("", tuple(facts))]
     for make_table in (proofs_table, records_table, directories_table, checksums_table):
-        blocks += _cut(make_table(certificate), 2 * detail.rows)
+        blocks += _cut_table(make_table(certificate), 2 * detail.rows)
     return [Section("Certificate", tuple(blocks))]
 
 
-def _cut(shown: Table, most: int) -> list[Block]:
+def _cut_table(shown: Table, most: int) -> list[Block]:
     if not shown.rows:
         return []
     if len(shown.rows) <= most:

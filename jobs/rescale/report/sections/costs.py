@@ -27,7 +27,7 @@ def _own_rescale(insight: Insight) -> list[Block]:
     done = [restore for restore in insight.restores if restore.operators]
     if not done:
         return [*refused]
-    rows = [_restored(restore) for restore in done]
+    rows = [_restore_row(restore) for restore in done]
     figure = Figure(RESTORES, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
     return [*refused, figure]
 
@@ -35,7 +35,7 @@ def _own_rescale(insight: Insight) -> list[Block]:
 _Row = tuple[str, tuple[int, int, int], str]
 
 
-def _restored(restore: JobRestore) -> _Row:
+def _restore_row(restore: JobRestore) -> _Row:
     read = replayed = copied = 0
     for operator in restore.operators:
         for subtask in operator.subtasks:

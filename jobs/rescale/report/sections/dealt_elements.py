@@ -10,7 +10,7 @@ from msgspec import UNSET
 from rescale.report.detail import DetailLevel
 from rescale.report.documents import DealtState, InspectedOperator, PlannedOperator
 from rescale.report.figures import Sparkline, Sparks
-from rescale.report.page import Block, Figure, Listed, Section, table
+from rescale.report.page import Block, Bullets, Figure, Section, table
 from rescale.text.units import counted, human_bytes
 
 _BARS = 48
@@ -54,7 +54,7 @@ def operator_state(
         "Elements by subtask", f"How many elements each subtask holds, {what}.{cut}", sparks, table(headers, rows)
     )
     meanings = tuple(meaning for mode, (_, meaning) in _MODES.items() if any(state.mode == mode for _, state in states))
-    return [Section("Operator state", (figure, Listed("", meanings)))]
+    return [Section("Operator state", (figure, Bullets("", meanings)))]
 
 
 def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
@@ -69,7 +69,7 @@ def _mode(state: DealtState) -> str:
 
 
 def spark(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
-    """Return small bars; several subtasks share one if there are many, as high as the highest of them."""
+    """Return small bars. If there are many subtasks, several share a bar, which shows the highest number among them."""
     most = max([1, *before, *(after or ())])
     return Sparkline(label, _heights(before, most), _heights(after or (), most), caption)
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from rescale.report.detail import DetailLevel
 from rescale.report.documents import KafkaSource
 from rescale.report.figures import Sparks
-from rescale.report.page import Block, Figure, Section, Warned, paragraph, table
+from rescale.report.page import Block, Figure, Section, WarningBlock, paragraph, table
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.sections.dealt_elements import spark
 from rescale.text.units import counted
@@ -40,20 +40,20 @@ def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, most))
     blocks += [paragraph(kafka_line(source)) for source in shown if not source.partitions]
     odd = [(source.operator, finding) for source in documents for finding in source.findings]
-    blocks += [Warned(f"{operator}: {finding.sentence} [{finding.name}]") for operator, finding in odd[: detail.rows]]
+    blocks += [WarningBlock(f"{label}: {finding.sentence} [{finding.name}]") for label, finding in odd[: detail.rows]]
     return [Section("Kafka sources", tuple(blocks))] if blocks else []
 
 
 def _partitions(documents: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]]:
     for source in documents:
         for partition in source.partitions:
-            following = partition.next
+            next_offset = partition.next
             new = [] if partition.new_subtask is UNSET else [partition.new_subtask]
             yield (
                 source.operator,
                 partition.topic,
                 partition.partition,
-                f"{following:,}" if isinstance(following, int) else following,
+                f"{next_offset:,}" if isinstance(next_offset, int) else next_offset,
                 partition.subtask,
                 *new,
             )

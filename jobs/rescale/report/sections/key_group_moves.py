@@ -11,7 +11,7 @@ from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Str
 from rescale.report.flows import KeyedShape, flow_matrix, flows, loads, stays_together
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
-from rescale.report.sections.loads import MOST_TOLD_APART, fullest
+from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest
 from rescale.text.units import counted, human_bytes
 
 _CELLS = 512
@@ -30,7 +30,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     same = new is None or new.shape.max_parallelism == old.shape.max_parallelism
     marks = {group.key_group: _hot_text(group) for group in operator.hot}
     top = _strip(old, detail, marks)
-    sentences = [f"{side.name}: {_shape_text(side.shape)}{_about(side)}" for side in operator.sides]
+    sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
     ribbons: tuple[Ribbon, ...] = ()
     if new is not None:
         sentences.append(_moves(old, new))
@@ -49,7 +49,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
     """Return whether there are too many moves to draw them as ribbons; the moves of a rehash are never drawn."""
     if not stays_together(old.shape, new.shape):
         return False
-    if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
+    if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return True
     return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
 
@@ -84,7 +84,7 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
-        tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_TOLD_APART else ()),
+        tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
         tuple(_parts(side.sizes, min(number, detail.parts)) if detail.parts else ()),
         tuple(Mark((group + 0.5) / number, tooltip) for group, tooltip in hot.items()),
@@ -133,8 +133,8 @@ def _shade(part: float) -> int:
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
-    """Yield the moves; none if there are too many subtasks to tell apart, and none for a rehash."""
-    if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
+    """Yield the moves; none for a rehash, or if there are too many subtasks to draw."""
+    if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return
     maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
     ends = list(accumulate(old.sizes, initial=0))
@@ -152,7 +152,7 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
 
 
 def _moves(old: KeyedSide, new: KeyedSide) -> str:
-    """Return a sentence about the bytes that go to a subtask of another number."""
+    """Return a sentence about the bytes that go to another subtask."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
     if not stays_together(old.shape, new.shape):
@@ -160,7 +160,7 @@ def _moves(old: KeyedSide, new: KeyedSide) -> str:
     ends = list(accumulate(old.sizes, initial=0))
     moving = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
     size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving)
-    return f"{human_bytes(size)} of {human_bytes(old.total)} go to a subtask of another number"
+    return f"{human_bytes(size)} of {human_bytes(old.total)} go to another subtask"
 
 
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
@@ -169,12 +169,12 @@ def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
         held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
         rows += [
             (side.name, subtask, _range(*ranges[subtask]), human_bytes(held[subtask]))
-            for subtask in _chosen(held, detail.rows)
+            for subtask in _shown_subtasks(held, detail.rows)
         ]
     return table(("", "subtask", "key groups", "keyed state"), rows)
 
 
-def _chosen(held: Sequence[int], most: int) -> list[int]:
+def _shown_subtasks(held: Sequence[int], most: int) -> list[int]:
     """Return all subtasks in order; if there are more than `most`, only the fullest."""
     return sorted(subtask for subtask, _ in fullest(held, most))
 
@@ -196,7 +196,7 @@ def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
     return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
 
 
-def _about(side: KeyedSide) -> str:
+def _expected_note(side: KeyedSide) -> str:
     return "" if side.exact else ", bytes expected"
 
 

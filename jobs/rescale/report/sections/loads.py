@@ -13,7 +13,7 @@ from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.text.units import counted, human_bytes
 
-MOST_TOLD_APART = 64
+MOST_DRAWN_SUBTASKS = 64
 """Largest number of subtasks that are drawn one by one."""
 
 _MOST_POINTS = 90
@@ -52,7 +52,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
         f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
         f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
     )
-    few = len(sizes) <= MOST_TOLD_APART
+    few = len(sizes) <= MOST_DRAWN_SUBTASKS
     tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
     return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
 
@@ -70,7 +70,8 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     known = [number for number in numbers if maximum % number == 0 or number == asked]
     near = sorted(sorted(known, key=lambda number: abs(log(number / asked)))[: detail.rows])
     rows = [
-        (number, f"{worst[number]:.2f}", _each(maximum, number), "asked" if number == asked else "") for number in near
+        (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == asked else "")
+        for number in near
     ]
     return Figure(
         "Evenness over parallelism",
@@ -87,15 +88,15 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
     top = min(_HIGHEST, max(2.0, *worst.values()))
     points = tuple(
         Point(
-            _along(number, last),
+            _log_position(number, last),
             (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {_each(maximum, number)} key groups each",
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts(maximum, number)} key groups each",
             maximum % number == 0,
             number == asked,
         )
         for number, height in worst.items()
     )
-    ticks = tuple(AxisTick(_along(number, last), f"{number:,}") for number in _tick_numbers(last))
+    ticks = tuple(AxisTick(_log_position(number, last), f"{number:,}") for number in _tick_numbers(last))
     above = "≥ " if max(worst.values()) > top else ""
     y_ticks = tuple(
         AxisTick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
@@ -106,7 +107,7 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
 
 
 def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
-    """Return the divisors of the max parallelism, the asked parallelism, and others as far as there is room."""
+    """Return the divisors of the max parallelism, the requested parallelism, and some others, in order."""
     even = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
@@ -119,7 +120,7 @@ def _evenness(ends: Sequence[int], parallelism: int) -> float:
     return max(ends[end] - ends[first] for first, end in pairwise(starts)) * parallelism / total if total else 1.0
 
 
-def _along(number: int, last: int) -> float:
+def _log_position(number: int, last: int) -> float:
     """Return the position of a number on the logarithmic axis from 1 to `last`."""
     return log(number) / log(last) if last > 1 else 0.5
 
@@ -131,7 +132,7 @@ def _tick_numbers(last: int) -> Iterator[int]:
         number *= 2 if last <= 64 else 4 if last <= 4096 else 8
 
 
-def _each(maximum: int, parallelism: int) -> str:
+def _group_counts(maximum: int, parallelism: int) -> str:
     return (
         str(maximum // parallelism)
         if maximum % parallelism == 0

@@ -18,15 +18,15 @@ from rescale.report.documents import (
 )
 from rescale.report.page import (
     Block,
+    Bullets,
     Code,
     Command,
     Line,
-    Listed,
     Section,
     Standing,
     Strong,
     Verdict,
-    Warned,
+    WarningBlock,
     paragraph,
     table,
 )
@@ -41,11 +41,11 @@ from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, human_bytes, when
 
 _MOST_NAMED = 3
-_THINGS = 3
+_MOST_THINGS = 3
 
 
 def verdict(document: ReportDocument) -> list[Block]:
-    """Return the line that says how far a run has come; for a failed run also the details of its error."""
+    """Return the line about the progress of a run; for a failed run, also the details of its error."""
     error, certificate, plan = document.error, document.certificate, document.plan
     if (seen := document.snapshot) is not None:
         operators = counted(len(seen.operators), "operator")
@@ -70,7 +70,7 @@ def _details(error: ErrorDocument) -> list[Block]:
     details += [f"{name}: {value}" for name, value in named.items() if value is not UNSET]
     if error.advice is not UNSET:
         details.append((Strong("what to do: "), error.advice))
-    return [Listed("", tuple(details))] if details else []
+    return [Bullets("", tuple(details))] if details else []
 
 
 def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
@@ -83,7 +83,7 @@ def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
         ("plan ", Code(plan.plan)),
     ]
     start = (paragraph("Afterwards the job starts with"), Command(plan.start)) if plan.start else ()
-    return [Section("What changes", (Listed("", tuple(facts)), *start))]
+    return [Section("What changes", (Bullets("", tuple(facts)), *start))]
 
 
 def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
@@ -103,7 +103,7 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
 
 
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
-    """Return the section with at most three sentences, those first whose effects would hurt most in production."""
+    """Return the section with at most three sentences, those with the worst effects in production first."""
     kafka = [warning for warning in warnings if "[kafka-" in warning]
     parts: Iterable[Iterable[str]] = (
         hand_picked_sentences(insight),
@@ -114,11 +114,11 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
         (warning for warning in warnings if warning not in kafka),
         kafka,
     )
-    first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_THINGS]
+    first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_THINGS]
     if not first:
         return []
     title = {1: "One thing to look at", 2: "Two things to look at"}.get(len(first), "Three things to look at")
-    return [Section(title, (Listed("", tuple(first)),))]
+    return [Section(title, (Bullets("", tuple(first)),))]
 
 
 def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
@@ -127,8 +127,8 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     shown, blocks = operators[: 2 * detail.rows], list[Block]()
     blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown)))
     blocks += _rest(operators[len(shown) :], len(shown))
-    blocks.append(Listed("", tuple(work_lines(plan))))
-    return [Section("Operators", tuple(block for block in blocks if block != Listed("", ())))]
+    blocks.append(Bullets("", tuple(work_lines(plan))))
+    return [Section("Operators", tuple(block for block in blocks if block != Bullets("", ())))]
 
 
 def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
@@ -150,9 +150,9 @@ def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> li
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and sentences, and the number of the others."""
     most = 3 * detail.rows
-    blocks: list[Block] = [*map(Warned, warnings[:most])]
+    blocks: list[Block] = [*map(WarningBlock, warnings[:most])]
     if sentences:
-        blocks.append(Listed("", tuple(sentences[:most])))
+        blocks.append(Bullets("", tuple(sentences[:most])))
     left = max(len(warnings) - most, 0) + max(len(sentences) - most, 0)
     if left:
         blocks.append(paragraph(f"The commands print {counted(left, 'other sentence')} of this kind."))

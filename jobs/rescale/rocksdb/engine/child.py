@@ -63,7 +63,7 @@ class Conversation:
     def ask(self, request: Any) -> Any:
         """Return the generator's next answer. Raises the error that ended it, or `ChildEnded` if the child ended."""
         self._is_over = True
-        answer, error = self._child.exchange(request, self._seconds)
+        answer, error = self._child.send_and_receive(request, self._seconds)
         if error is not None:
             raise error
         self._is_over = False
@@ -122,7 +122,7 @@ class Child:
         self._has_ended = False
         self._owes_an_answer = False
 
-    def exchange(self, request: Any, seconds: float) -> tuple[Any, RescaleError | None]:
+    def send_and_receive(self, request: Any, seconds: float) -> tuple[Any, RescaleError | None]:
         self._owes_an_answer = True
         try:
             self._connection.send_bytes(self._arrays.packed(request))

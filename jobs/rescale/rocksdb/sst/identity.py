@@ -15,7 +15,7 @@ from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import value_places
-from rescale.rocksdb.sst.table_properties import PREFIX
+from rescale.rocksdb.sst.table_properties import PREFIX, SESSION
 from rescale.storage.files import owned
 from rescale.text.errors import SnapshotError
 
@@ -23,7 +23,6 @@ HOST = "rescale"
 """Host name in new files (`db_host_id`)."""
 
 _TIMES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
-_SESSION = "creating.session.identity"
 _SESSION_SIZE = 20
 _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -33,7 +32,7 @@ def new_identity(name: str) -> dict[str, str]:
     return {
         "creating.db.identity": HOST,
         "creating.host.identity": HOST,
-        _SESSION: _session(name, _SESSION_SIZE).decode(),
+        SESSION: _session(name, _SESSION_SIZE).decode(),
     }
 
 
@@ -65,7 +64,7 @@ def _overwritten(key: bytes, value: bytes, name: str, created: int) -> bytes:
     property_name = key.decode(errors="replace").removeprefix(PREFIX)
     if property_name in _TIMES and any(value):
         return _varint_of(created, len(value))
-    return _session(name, len(value)) if property_name == _SESSION else value
+    return _session(name, len(value)) if property_name == SESSION else value
 
 
 def _varint_of(value: int, size: int) -> bytes:

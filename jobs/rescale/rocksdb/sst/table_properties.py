@@ -13,6 +13,7 @@ from rescale.rocksdb.sst.table_entries import IndexFormat
 from rescale.text.errors import UnsupportedError
 
 PREFIX = "rocksdb."
+SESSION = "creating.session.identity"
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 """Metaindex names of the properties block and of the block of range tombstones."""
 
@@ -28,7 +29,8 @@ class TableProperties:
 
     `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
     values and index, in bytes, are those before compression. `global_sequence` is the sequence number of all rows of an
-    ingested file (`SstFileWriter`), else 0.
+    ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file, empty if it
+    is unknown: RocksDB draws one whenever it opens a database (`DBImpl::SetDbSessionId`).
     """
 
     column_family: str
@@ -41,6 +43,7 @@ class TableProperties:
     partitioned_index: bool
     index_format: IndexFormat
     global_sequence: int
+    session: bytes
 
 
 def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
@@ -78,6 +81,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
             first_keys=kind == _WITH_FIRST_KEYS,
         ),
         global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
+        session=values.get(f"{PREFIX}{SESSION}".encode(), b""),
     )
 
 

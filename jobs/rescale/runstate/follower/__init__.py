@@ -7,11 +7,11 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
     ------------------------  ---------------------------  -----------------------------  -----------------------------
     follower.json             follow, first, if absent     the target follows this job,   the same job in the same
                                                            in this shape                  shape, nothing else
-    pins/…                    follow, each whole           the file outlives Flink's      serves whichever checkpoint
+    pins/DIRECTORY/…          follow, each whole           the file outlives Flink's      serves whichever checkpoint
                                                            deletion                       is pinned next
-    pins/chk-N/_metadata      follow, after all files      checkpoint N is pinned         its round is made, or goes on
+    pins/…/chk-N/_metadata    follow, after all files      checkpoint N is pinned         its round is made, or goes on
                               that it names
-    pins/chk-N/_flushed       a thread of follow, after    what checkpoint N flushed is   the next round looks for
+    pins/…/chk-N/_flushed     a thread of follow, after    what checkpoint N flushed is   the next round looks for
                               all files above level 1      pinned                         changed keys in these files
     rounds/N, rounds/N.       a run with rounds/N as its   as in the table of `states`,   the run resumes; one of
     rescale/…                 target                       for that run                   another plan is removed
@@ -21,7 +21,10 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
 
 A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
 kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
-target do the same; if one removes a round too early, the other refuses to continue it.
+target remove the same files; if one removes a round too early, the other refuses to continue it.
+
+If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
+directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An

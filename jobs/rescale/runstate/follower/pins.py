@@ -3,14 +3,16 @@
 Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
 makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
 opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
-savepoint that the job was restored from, are in directories named by a hash of the original one.
+savepoint that the job was restored from, are in directories named by a hash of the original one. So are all pins of a
+job's directory of checkpoints, because a job that is started again has another one: rounds of its earlier checkpoints
+may still need their pins.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
 checkpoint that has vanished serve the next one.
 
-Of a checkpoint *between* two rounds, only flushed SST files are needed: the next round looks for changed keys in them.
-So its SST files below level 0, which compactions write, are not pinned, and its `_metadata` is pinned as `_flushed`.
+For a checkpoint *between* two rounds, only flushed SST files are pinned: the next round looks for changed keys in them.
+SST files below level 0, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Pins:
     @property
     def place(self) -> str:
         """The directory of the pins."""
-        return pins_place(self.target)
+        return join(pins_place(self.target), _hash(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
@@ -77,7 +79,7 @@ class Pins:
                 missing.append(_whole(uri, version))
         side_by_side(self._keep, missing)
         self._keep(_whole(metadata, listed.metadata))
-        return self._pinned(checkpoint, listed.files)
+        return self._pinned_checkpoint(checkpoint, listed.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.
@@ -97,7 +99,7 @@ class Pins:
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
 
-    def between(self) -> list[int]:
+    def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
         entries = open_store(self.place).list(self.place)
         folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
@@ -120,26 +122,30 @@ class Pins:
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
         """Return a checkpoint whose files are all pinned."""
-        return self._pinned(number, self._files(number))
+        return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need."""
-        store = open_store(self.place)
+        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need.
+
+        Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
+        """
+        own = {*checkpoints}.intersection(self.numbers())
+        store, place = open_store(self.place), self.place if len(own) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, own in [*((n, METADATA) for n in checkpoints), *((n, _FLUSHED) for n in between)]:
-            needed.add(self._metadata(checkpoint, own))
-            needed |= {self._place_of(uri) for uri in self._files(checkpoint, own)}
-        rest = [entry.uri for entry in store.list(self.place) if entry.uri not in needed]
+        for checkpoint, metadata in [*((n, METADATA) for n in own), *((n, _FLUSHED) for n in between)]:
+            needed.add(self._metadata(checkpoint, metadata))
+            needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
+        rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
         store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
     def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
-        """Return the files of a pinned checkpoint by their places in the job's directory."""
+        """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
 
     def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
-        """Return the place of the `_metadata` of a pinned checkpoint, with the name `own`."""
+        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `own`."""
         return join(checkpoint_directory(self.place, checkpoint), own)
 
     def _keep(self, source: Span) -> None:
@@ -153,16 +159,19 @@ class Pins:
 
     def _outside(self, directory: str) -> str:
         """Return the directory for pins of files from a directory outside of the job's."""
-        digest = hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
-        return join(self.place, f"{_ELSEWHERE}/{digest}")
+        return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
 
-    def _pinned(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
+    def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+
+
+def _hash(directory: str) -> str:
+    return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 
 def _whole(uri: str, version: Pin) -> Span:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
 
 from rescale.runstate.documents import read_document
-from rescale.runstate.places import follower_place, rounds_place
+from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name
@@ -23,13 +23,20 @@ from rescale.text.names import quoted
 
 T = TypeVar("T")
 
-MOST_DESCRIBED = 50
-"""Number of rounds whose documents are kept when their state is removed."""
+KEPT_DOCUMENTS = 50
+"""Number of rounds whose documents stay when their state is removed."""
+
+
+BETWEEN_STARTS = "no directory"
+"""Stands for the directory of a job that was started again, after its cut-over had failed."""
 
 
 @dataclass(frozen=True)
 class FollowedJob:
-    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape."""
+    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape.
+
+    `checkpoints` is `BETWEEN_STARTS` until somebody follows the job's next start.
+    """
 
     checkpoints: str
     options: Mapping[str, Any]
@@ -53,10 +60,10 @@ class Round:
     """A finished round.
 
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
-    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
-    written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
-    is the duration of the round; None if its process was killed before it was recorded. `compared` is the checkpoint of
-    the round since the base in which every record was compared; None if there is none.
+    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` counts the bytes
+    written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
+    `seconds` is the duration of the round; None if its process was killed before it was recorded. `compared` is the
+    checkpoint of the round since the base in which every record was compared; None if there is none.
     """
 
     number: int
@@ -85,29 +92,45 @@ def followed_job(target: str) -> FollowedJob | None:
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
     """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
-    uri, store = follower_place(target), open_store(target)
-    document = msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
-    if followed_job(target) is None:
-        if accept_unconditional:
-            store.put(uri, document)
-        else:
-            store.put_if_absent(uri, document)
+    uri, store, current = follower_place(target), open_store(target), followed_job(target)
+    if current is None and not accept_unconditional:
+        store.put_if_absent(uri, _document(job))
+    elif current is None or current.checkpoints == BETWEEN_STARTS:
+        store.put(uri, _document(job))
     refuse_another_job(target, job)
 
 
+def end_following(target: str) -> None:
+    """Keep the rounds for a follower of the job's next start, which may have another directory and another shape.
+
+    The decision on the cut-over goes: the next one needs another. Does nothing if the target follows no job.
+    """
+    job, store = followed_job(target), open_store(target)
+    if job is not None:
+        if store.stat(cut_over_place(target)) is not None:
+            store.delete([cut_over_place(target)])
+        store.put(follower_place(target), _document(replace(job, checkpoints=BETWEEN_STARTS)))
+
+
 def refuse_another_job(target: str, job: FollowedJob) -> None:
-    """Raise `RequestError` unless the target follows this job in this shape."""
+    """Raise `RequestError` unless the target follows this job with this shape."""
     current = followed_job(target)
     if current == job:
         return
+    advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
+    if current is None:
+        what = "the target no longer follows this job: it was finished or discarded meanwhile"
+    elif current.checkpoints == BETWEEN_STARTS:
+        what = "the target no longer follows this job, which was started again after its cut-over had failed"
+        advice = Advice("follow the job as it runs now")
+    else:
+        what = "the target follows another job, or follows it in another shape"
     raise RequestError(
-        "the target no longer follows this job: it was finished or discarded meanwhile"
-        if current is None
-        else "the target follows another job, or follows it in another shape",
+        what,
         path=follower_place(target),
         expected=_described(job),
         found=None if current is None else _described(current),
-        advice=Advice("name another target, or remove what that follower left: ", command("discard", quoted(target))),
+        advice=advice,
     )
 
 
@@ -138,8 +161,8 @@ def write_round(target: str, made: Round) -> None:
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
-    numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
-    made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])
+    numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
+    made = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
     return tuple(each for each in made if each is not None)
 
 
@@ -151,7 +174,7 @@ def remove_rounds(target: str, *, keep: Collection[int]) -> None:
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
     files = [entry.uri for entry in store.list(place)]
-    last = {_document_place(target, number) for number in sorted(_described_in(place, files))[-MOST_DESCRIBED:]}
+    last = {_document_place(target, number) for number in sorted(_documented_rounds(place, files))[-KEPT_DOCUMENTS:]}
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
@@ -160,13 +183,13 @@ def remove_rounds(target: str, *, keep: Collection[int]) -> None:
 
 
 def _round_of(place: str, uri: str) -> str:
-    """Return the checkpoint in the name of a round's file: in its target, among its documents, or its own document."""
+    """Return the checkpoint number in the path of a round's file: in its target, beside it, or its document."""
     first = uri.removeprefix(f"{place}/").partition("/")[0]
     return first.removesuffix(".json").removesuffix(BESIDE)
 
 
-def _described_in(place: str, files: Iterable[str]) -> Iterator[int]:
-    """Yield the checkpoints of the rounds whose documents are among these files."""
+def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:
+    """Yield the checkpoint numbers of the rounds whose documents are among these files."""
     of_document = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
     return (int(match[1]) for uri in files if (match := of_document.fullmatch(uri)))
 
@@ -178,6 +201,10 @@ def _document_place(target: str, checkpoint: int) -> str:
 def _described(job: FollowedJob) -> str:
     options = [f"{option} {value}" for option, value in job.options.items() if value]
     return ", ".join([job.checkpoints, *options])
+
+
+def _document(job: FollowedJob) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
 
 
 def _decoded(uri: str, kind: type[T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
@@ -43,7 +43,7 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
 
     files = listed_files(contents, extents.items())
     try:
-        states = {state.name: state_id for state_id, state in enumerate(understood(database.parsed).states)}
+        states = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None

@@ -3,19 +3,27 @@
 Two files are the same if handles name the same place: Flink gives every uploaded file a unique name, while RocksDB may
 use a name in the directory again after a failure (`SharedStateRegistryImpl`). The bytes may be read from another place,
 because a snapshot may be a copy.
+
+Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
+for a full checkpoint and for a native savepoint. Two such files are the same if MANIFESTs describe them alike, and one
+session of RocksDB has written both: a session uses each file number once (`GetSstInternalUniqueId`). A file names the
+session that wrote it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
 from rescale.rocksdb.stored_files import newest_options
 from rescale.snapshot.databases.live_tables import listed_files
-from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import UnsupportedError
@@ -51,11 +59,14 @@ def own_tables(
 def differing_tables(
     earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of the SST files that only the earlier checkpoint has, and that only the later one has."""
+    """Return the names of the SST files that only the earlier checkpoint has, and that only the later one has.
+
+    Raises `SnapshotError` if a file that Flink may have uploaded again is damaged.
+    """
     old, new = _by_place(earlier, before), _by_place(later, after)
-    gone, added = (
-        frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
-    )
+    sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
+    again = _uploaded_again(earlier, sides[0], later, sides[1])
+    gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
     return gone, added
 
 
@@ -99,15 +110,41 @@ class _Place(NamedTuple):
     length: int
 
 
-def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, str]:
-    """Return the names of a directory's SST files, by place."""
+def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, LiveTable]:
+    """Return a directory's SST files, by place."""
     if database is None:
         return {}
     return {
-        _Place(snapshot.origins[file], snapshot.files[file][1].size, start, length): table.file.name
+        _Place(snapshot.origins[file], snapshot.files[file][1].size, start, length): table
         for table in database.tables
         for file, start, length in (table.extent,)
     }
+
+
+def _uploaded_again(
+    earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
+) -> frozenset[str]:
+    """Return the names of the files that are the same, although they lie at different places."""
+    others = {_entry(table): table for table in added}
+    pairs = [(table, others[_entry(table)]) for table in gone if _entry(table) in others]
+    return frozenset(
+        old.file.name
+        for old, new in pairs
+        if (session := _session(earlier, old)) is not None and session == _session(later, new)
+    )
+
+
+def _entry(table: LiveTable) -> LiveFile:
+    """Return what the MANIFESTs of all checkpoints say about a file; a compaction may move it to another level."""
+    return replace(table.file, level=0, fields=())
+
+
+def _session(snapshot: Snapshot, table: LiveTable) -> bytes | None:
+    """Return the session of RocksDB that has written a file; None if it is unknown."""
+    try:
+        return open_table(table, snapshot.contents).properties.session or None
+    except UnsupportedError:
+        return None
 
 
 def _rewritten(

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, DigestedItem, DigestedItems, compare_copies
+from rescale.execution.compare.diff.items import (
+    MISSING_COPIES,
+    REPEATED_ELEMENTS,
+    DigestedItem,
+    DigestedItems,
+    compare_copies,
+)
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
@@ -66,7 +72,7 @@ def test_union_state_stored_by_every_subtask_gets_a_remark(result_of: Callable[[
         result.write_elements(place, {**result.elements(place), "offsets": everything})
     state = the_only(against_source(result, CANONICAL))
     assert state.b.count == len(places) * state.a.count
-    assert state.remark == EVERYWHERE
+    assert state.remark == REPEATED_ELEMENTS
     for difference in state.differences:
         once, again = (int((description or "0").split()[0]) for description in (difference.a, difference.b))
         assert (difference.found, again) == ("other number", len(places) * once)
@@ -88,8 +94,8 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
 @pytest.mark.parametrize(
     ("subtasks", "parallelism", "differing", "remark"),
     [
-        (((0,), (0, 1, 2)), (2, 3), 1, GIVEN_ONE),
-        (((0, 1), (0, 2)), (2, 3), 1, GIVEN_ONE),
+        (((0,), (0, 1, 2)), (2, 3), 1, MISSING_COPIES),
+        (((0, 1), (0, 2)), (2, 3), 1, MISSING_COPIES),
         (((0,), (0, 1)), (2, 2), 1, None),
         (((0, 1), (0, 1, 2)), (2, 3), 0, None),
     ],

@@ -89,7 +89,7 @@ def test_handle_of_the_coordinator_is_compared_by_name() -> None:
     assert (difference.found, difference.a, difference.b) == ("other value", "a", "b")
 
 
-def test_headers_are_compared_as_bytes_only_if_one_is_not_understood() -> None:
+def test_headers_are_compared_as_bytes_only_if_one_has_an_unknown_serializer() -> None:
     old, new = operator_header((list_state("list"),)), operator_header((list_state("list", LONG),))
     assert differences(with_elements(old), with_elements(new)) == []
     assert differences(with_elements(old, known=False), with_elements(old)) == []

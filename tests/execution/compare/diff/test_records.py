@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.execution.compare.diff.items import ONLY_BYTES
+from rescale.execution.compare.diff.items import UNORDERED_ENTRIES
 from rescale.flink.slot import Slot
 from rescale.report.differences import ListedDifference
 from rescale.snapshot.keyed_state import KeyedStream
@@ -144,7 +144,7 @@ def test_differing_whole_key_groups_are_named(
     state = the_only(against_source(result, name))
     size = f"{extent.length} bytes"
     assert state.differences == (ListedDifference("other value", {"key_group": str(key_group)}, size, size),)
-    assert state.remark == (ONLY_BYTES if slot is Slot.KEYED else None)
+    assert state.remark == (UNORDERED_ENTRIES if slot is Slot.KEYED else None)
 
 
 def test_difference_document_has_verdict_counts_and_digests(result_of: Callable[[str], Result]) -> None:

@@ -154,7 +154,7 @@ def test_raw_timers_are_compared_by_records_where_keyed_state_is() -> None:
         *[(True, Framing.CANONICAL)] * 3,
         *[(True, Framing.RAW)] * 3,
     ]
-    assert not any(check.doubled for check in of_kind(checks, RecordCheck))
+    assert not any(check.are_duplicates for check in of_kind(checks, RecordCheck))
 
 
 def test_timers_stored_twice_get_two_checks() -> None:
@@ -164,12 +164,12 @@ def test_timers_stored_twice_get_two_checks() -> None:
     assert old.duplicate_timers
     new = operator("op", 2, 16, keyed=tuple(own_stream(i, 2, 16, Framing.CANONICAL, header) for i in range(2)))
     record_checks = of_kind(listed(old, new), RecordCheck)
-    assert [(check.doubled, check.in_result) for check in record_checks] == [
+    assert [(check.are_duplicates, check.in_result) for check in record_checks] == [
         *[(False, False)] * 2,
         *[(False, True)] * 2,
         *[(True, False)] * 2,
     ]
-    assert [framing(check) for check in record_checks if check.doubled] == [Framing.RAW] * 2
+    assert [framing(check) for check in record_checks if check.are_duplicates] == [Framing.RAW] * 2
 
 
 def framing(check: RecordCheck) -> Framing:

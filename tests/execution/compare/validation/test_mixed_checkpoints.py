@@ -42,7 +42,7 @@ def checkpoints(tmp_path: Path) -> tuple[Path, Path, str]:
 
 @contextmanager
 def read_from(earlier: Path, later: Path) -> Iterator[None]:
-    """The later file has the bytes of the earlier one for a while, and the same time of its last change."""
+    """Give the later file the bytes of the earlier one inside the block; its time of modification stays."""
     content, when = later.read_bytes(), later.stat()
     for data in (earlier.read_bytes(), content):
         later.write_bytes(data)

@@ -65,16 +65,18 @@ def comparer(tmp_path: Path) -> RecordComparer:
     return RecordComparer(*(SnapshotFiles((("", None), (str(tmp_path / side), None))) for side in ("source", "result")))
 
 
-def check(of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, doubled: bool = False) -> RecordCheck:
-    return RecordCheck(7, "op", in_result, key_hash, NEW, of, doubled)
+def check(
+    of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, are_duplicates: bool = False
+) -> RecordCheck:
+    return RecordCheck(7, "op", in_result, key_hash, NEW, of, are_duplicates)
 
 
 def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
     """In the source, the records are in other key groups."""
     before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
     old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
-    assert (old.operator, old.in_result, old.of_timers, old.doubled) == (7, False, False, False)
-    assert (new.operator, new.in_result, new.of_timers, new.doubled) == (7, True, False, False)
+    assert (old.operator, old.in_result, old.are_timers, old.are_duplicates) == (7, False, False, False)
+    assert (new.operator, new.in_result, new.are_timers, new.are_duplicates) == (7, True, False, False)
     assert old.states == new.states
     assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
     assert (old.keys, new.keys) == (KEYS, KEYS)
@@ -82,7 +84,7 @@ def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: Rec
         assert isinstance(of.place, StreamPlace)
         assert tally.groups == len(of.place.extents)
         assert tally.size == (tmp_path / side).stat().st_size - len(b"head")
-    assert comparer(check(before, in_result=False, doubled=True)) == old._replace(doubled=True)
+    assert comparer(check(before, in_result=False, are_duplicates=True)) == old._replace(are_duplicates=True)
 
 
 def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_path: Path) -> None:
@@ -200,7 +202,7 @@ def timers(path: Path, maximum: int) -> RecordSource:
 def test_raw_timers_of_both_sides_are_tallied(comparer: RecordComparer, tmp_path: Path) -> None:
     old = comparer(check(timers(tmp_path / "source", OLD), in_result=False))
     new = comparer(check(timers(tmp_path / "result", NEW), in_result=True))
-    assert (old.of_timers, new.of_timers) == (True, True)
+    assert (old.are_timers, new.are_timers) == (True, True)
     assert old.states == new.states
     assert [digest.records for digest in old.states.values()] == [KEYS]
     assert (old.keys, old.groups) == (KEYS, 0)

@@ -25,9 +25,9 @@ BOTH = StateDigest(3, 37, 160)
 
 
 def tally(
-    in_result: bool, keys: int = 0, *, of_timers: bool = False, doubled: bool = False, **states: StateDigest
+    in_result: bool, keys: int = 0, *, are_timers: bool = False, are_duplicates: bool = False, **states: StateDigest
 ) -> RecordTally:
-    return RecordTally(0, in_result, states, 0, 0, keys, of_timers, doubled, {})
+    return RecordTally(0, in_result, states, 0, 0, keys, are_timers, are_duplicates, {})
 
 
 def proven(*tallies: RecordTally, of: Operator | None = None, key_hash: str | None = None) -> CertifiedRecords:
@@ -89,8 +89,8 @@ def test_dropped_states_are_counted_and_must_be_missing_in_the_result() -> None:
     ("tallies", "least"),
     [
         ([tally(False, 3, a=ONE), tally(False, 4, a=ONE), tally(True, 5, a=StateDigest(2, 14, 140))], 7),
-        ([tally(False, 3, a=ONE), tally(True, 2, of_timers=True), tally(True, 5, a=ONE)], 5),
-        ([tally(False, 3, a=ONE), tally(False, 4, of_timers=True), tally(True, a=ONE)], 4),
+        ([tally(False, 3, a=ONE), tally(True, 2, are_timers=True), tally(True, 5, a=ONE)], 5),
+        ([tally(False, 3, a=ONE), tally(False, 4, are_timers=True), tally(True, a=ONE)], 4),
         ([tally(False, MOST_KEYS_COUNTED, a=ONE), tally(False, 1), tally(True, a=ONE)], MOST_KEYS_COUNTED),
         ([tally(False, a=ONE), tally(True, a=ONE)], 0),
     ],
@@ -131,7 +131,7 @@ def with_duplicate_timers(*names: str) -> Operator:
 
 def test_different_timers_in_keyed_and_raw_keyed_state_are_refused() -> None:
     """The result holds only one of the two copies."""
-    of, raw = with_duplicate_timers("timers"), {"doubled": True}
+    of, raw = with_duplicate_timers("timers"), {"are_duplicates": True}
     keyed, result = tally(False, timers=ONE, a=OTHER), tally(True, timers=ONE, a=OTHER)
     assert proven(keyed, tally(False, **raw, timers=ONE), result, of=of).compared == 3
     for others in ({"timers": OTHER}, {"timers": ONE._replace(placed=71)}, {}):

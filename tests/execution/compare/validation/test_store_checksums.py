@@ -22,7 +22,7 @@ from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.faults import Faults, FaultyStore
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server, put_files, somebodys_store
+from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
 
@@ -37,7 +37,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.fixture
 def has_crcs(home: str) -> bool:
     """Return whether the server has the CRC checksums that it claims, without which files cut elsewhere are unknown."""
-    store = somebodys_store(home)
+    store = unprotected_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
     assert pin is not None
@@ -138,7 +138,7 @@ def test_copied_rocksdb_files_are_proven_by_checksums_of_the_store(
 
 
 def test_checksums_are_those_of_the_pinned_version(home: str) -> None:
-    store = somebodys_store(home)
+    store = unprotected_store(home)
     uri = join(home, "file")
     store.put(uri, b"before")
     pin = store.stat(uri)

@@ -46,8 +46,8 @@ def test_report_of_missing_executors_names_the_resources_of_the_kubernetes_pod()
     conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
     conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
     said = missing_resources(conf, "spark-1")
-    assert "its pod requests 2 cores and 1g and 1024m beside it" in said
+    assert "its pod requests 2 cores and 1g + 1024m of memory" in said
     assert said.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
     assert missing_resources(conf.setMaster("spark://host:7077"), "app") == (
-        "the cluster must offer 2 cores and 1g and 1024m beside it"
+        "the cluster must offer 2 cores and 1g + 1024m of memory"
     )

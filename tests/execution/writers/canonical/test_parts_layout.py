@@ -10,7 +10,7 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.execution.writers.canonical.canonical_writer import merged
+from rescale.execution.writers.canonical.canonical_writer import merge_staged_parts
 from rescale.execution.writers.canonical.parts_layout import (
     Merge,
     PartsWork,
@@ -88,7 +88,7 @@ def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int
             assert receipts == [f"receipt {number}" for number in range(work.part, work.part + len(receipts))]
             at += work.size
         for merge in merges(planned):
-            assert merged(plan, merge) == (merge, f"receipt {merge.part}")
+            assert merge_staged_parts(plan, merge) == (merge, f"receipt {merge.part}")
     assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged)
     return store
 

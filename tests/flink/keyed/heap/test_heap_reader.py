@@ -73,7 +73,7 @@ def test_a_key_group_without_entries_has_no_records() -> None:
     [
         (i32(8) + BLOCK[4:], "begins with another number"),
         (BLOCK[:4] + b"\0\1" + BLOCK[6:], "contains the state id 1"),
-        (BLOCK[:6] + i32(-1) + ENTRY, "a negative count"),
+        (BLOCK[:6] + i32(-1) + ENTRY, "a negative number"),
         (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
         (BLOCK[:-3], "an entry that cannot be read: the data ends"),
         (BLOCK[:7], "ends too early"),

@@ -184,7 +184,7 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
         ),
         (write_block(EXAMPLE)[:-3], "ends too early"),
         (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),
-        (write_block(EXAMPLE)[:-4] + i32(-1), "a negative count"),
+        (write_block(EXAMPLE)[:-4] + i32(-1), "a negative number"),
     ],
 )
 def test_damaged_timer_block_is_refused_with_its_key_group(block: bytes, wrong: str) -> None:

@@ -20,13 +20,13 @@ from rescale.snapshot.model import ElementStream
 from rescale.text.errors import SnapshotError, UnsupportedError
 from rescale.text.units import counted
 
-_LARGEST_IN_WORDS = 4096
+_LARGEST_FORMATTED = 4096
 _BYTES_SHOWN = 32
 _LARGEST_BEGINNING = 4 << 20
 
 
 class ElementFormatter:
-    """Formats elements of one operator state; `streams` are the streams that hold the state, by side."""
+    """Formats elements of one operator state, which `streams` hold, by side."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ElementFormatter:
         streams: tuple[Sequence[ElementStream], Sequence[ElementStream]],
     ) -> None:
         self._files = files
-        self._trees = [_trees((stream.parsed for stream in side), state) for side in streams]
+        self._element_types = [_element_types((stream.parsed for stream in side), state) for side in streams]
         self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
@@ -43,8 +43,8 @@ class ElementFormatter:
         beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._deflated[side]:
             beginning = FramedDecompressor(identifier=False).feed(beginning)
-        trees = self._trees[side]
-        if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_IN_WORDS:
+        trees = self._element_types[side]
+        if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_FORMATTED:
             with suppress(SnapshotError):
                 reader = ByteReader(beginning)
                 values = format_value(trees[0], reader)
@@ -55,14 +55,14 @@ class ElementFormatter:
 
     def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""
-        trees = self._trees[side]
+        trees = self._element_types[side]
         if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:
             return None
         return CopyUnit(item.digest, side, item.extent, item.subtask in self._deflated[side], trees)
 
 
-def _trees(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
-    """Return the types of an element of a state, or of a broadcast state's key and value; None if unknown."""
+def _element_types(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
+    """Return the type of a state's elements, or the types of a broadcast state's keys and values; None if unknown."""
     for header in headers:
         for info in (*header.list_states, *header.broadcast_states) if header is not None else ():
             if info.name == state:

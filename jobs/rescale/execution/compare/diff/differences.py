@@ -8,7 +8,7 @@ from rescale.report.differences import DiffedState, ListedDifference, StateAmoun
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 MOST_SHOWN = 10
-"""Differences that are listed for each state."""
+"""Largest number of differences that are listed for a state."""
 
 
 class Side(IntEnum):

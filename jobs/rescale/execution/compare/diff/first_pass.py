@@ -146,5 +146,5 @@ def _element_units(
 
 
 def is_deflated(stream: ElementStream) -> bool:
-    """Whether each element is compressed; raw operator state, which has no header, never is."""
+    """Return whether each element is compressed; raw operator state, which has no header, never is."""
     return bool(stream.header) and has_compressed_elements(stream.header)

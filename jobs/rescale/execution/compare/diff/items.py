@@ -23,15 +23,15 @@ from rescale.report.differences import ListedDifference, StateAmount
 from rescale.snapshot.locate import Extent
 from rescale.text.units import counted
 
-EVERYWHERE = (
+REPEATED_ELEMENTS = (
     "one snapshot holds each element of the other several times: Flink restores all elements of a union state to every "
     "subtask, and each subtask then stores all of them"
 )
-GIVEN_ONE = (
+MISSING_COPIES = (
     "some subtasks of one snapshot have no copy of the state: when the parallelism changes, Flink and Rescale give "
     "every subtask one of the existing copies, so no state is lost if the other snapshot was made from this one"
 )
-ONLY_BYTES = (
+UNORDERED_ENTRIES = (
     "the heap backend writes the entries of a key group in any order, so key groups with different bytes may hold the "
     "same entries: to be sure, compare canonical savepoints"
 )
@@ -78,8 +78,8 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
     differences = []
     for number, (a, b) in sorted(by_number.items()):
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
-            what = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            differences.append(ListedDifference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
+            kind = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
+            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes(a), _sizes(b)))
     first = tuple(differences[:MOST_SHOWN])
     return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
@@ -88,15 +88,15 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
-    differing = sorted((digest for digest in places if a[digest] != b[digest]), key=lambda d: _place(places[d]))
+    differing = sorted((digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d]))
     differences = []
     for digest in differing[:MOST_SHOWN]:
         side, item = places[digest]
-        what = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
+        kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(ListedDifference(what, name, _times(a[digest]), _times(b[digest])))
+        differences.append(ListedDifference(kind, name, _times(a[digest]), _times(b[digest])))
     multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
-    remark = EVERYWHERE if multiplied and mode is DistributionMode.UNION else None
+    remark = REPEATED_ELEMENTS if multiplied and mode is DistributionMode.UNION else None
     return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
 
 
@@ -109,17 +109,17 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
         holders[side][item.digest].append(item.subtask)
     a, b = holders
     differences = []
-    for digest in sorted(places, key=lambda d: _place(places[d])):
+    for digest in sorted(places, key=lambda d: _sort_key(places[d])):
         if bool(a.get(digest)) != bool(b.get(digest)):
             side, item = places[digest]
             name = {"copy": describe(side, item)}
             differences.append(
                 ListedDifference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest)))
             )
-    lost = _missing(items, parallelism)
-    if lost is not None and items.a and items.b:
-        differences.insert(0, lost)
-    remark = GIVEN_ONE if lost in differences and parallelism[0] != parallelism[1] else None
+    missing_copies = _missing(items, parallelism)
+    if missing_copies is not None and items.a and items.b:
+        differences.insert(0, missing_copies)
+    remark = MISSING_COPIES if missing_copies in differences and parallelism[0] != parallelism[1] else None
     return ItemComparison(
         _distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
     )
@@ -143,7 +143,7 @@ def _distinct(items: Sequence[DigestedItem]) -> StateAmount:
     return amount(len(digests), sum(digests) % MODULUS)
 
 
-def _place(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
+def _sort_key(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
     side, item = place
     return side, item.subtask, item.number
 

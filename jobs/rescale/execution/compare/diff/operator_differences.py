@@ -35,7 +35,7 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
             size = f"{counted(operator.bytes, 'byte')} of state"
             yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
-    finished = _in_words(a), _in_words(b)
+    finished = _finish_text(a), _finish_text(b)
     partly = a.partially_finished or b.partially_finished
     if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
@@ -67,7 +67,7 @@ def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
         yield ListedDifference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
 
 
-def _in_words(operator: Operator) -> str:
+def _finish_text(operator: Operator) -> str:
     finished = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
     if operator.entry.fully_finished:
         return "finished"
@@ -75,14 +75,14 @@ def _in_words(operator: Operator) -> str:
 
 
 def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
-    """Return the types of an operator's keyed states by name, as far as their headers are understood."""
+    """Return the types of an operator's keyed states by name, from headers without unknown serializers."""
     dropped_states = operator.dropped_states if operator is not None else ()
     infos = [info for header in pair.headers(operator) for info in header.states]
     return {info.name: _type(info) for info in infos if info.name not in dropped_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:
-    """Return the types of an operator's list, union and broadcast states by name, where headers are understood.
+    """Return the types of an operator's list, union and broadcast states by name, from headers without unknown types.
 
     If subtasks have registered a state with different types, all types are listed.
     """
@@ -103,8 +103,8 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Dif
         return None
     differences: tuple[ListedDifference, ...] = ()
     if a != b:
-        what = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (ListedDifference(what, {}, _size(a), _size(b)),)
+        kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
+        differences = (ListedDifference(kind_of_difference, {}, _size(a), _size(b)),)
     return diffed_state(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, require_header
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
@@ -57,14 +57,14 @@ class OperatorPair:
     @property
     def by_record(self) -> bool:
         """Whether keyed state is compared record by record."""
-        return all(_tells_records(holder) for side in self.sides for holder in self.holders(side))
+        return all(_delimits_records(holder) for side in self.sides for holder in self.holders(side))
 
     def headers(self, operator: Operator | None) -> list[KeyedHeader]:
-        """The operator's keyed headers that are understood."""
+        """Return the operator's keyed headers without unknown serializers."""
         return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
 
 
-def _tells_records(holder: KeyedStateHolder) -> bool:
+def _delimits_records(holder: KeyedStateHolder) -> bool:
     return holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed)
 
 
@@ -114,7 +114,7 @@ def _check_keyed(pair: OperatorPair) -> None:
         return
     if not pair.by_record and len({holder.framing for holder in holders}) > 1:
         raise UnsupportedError(
-            "only one snapshot is of the heap backend, and an unknown serializer hides where its records end",
+            "only one snapshot is in the heap backend's format, and an unknown serializer hides where its records end",
             operator=pair.label,
             advice=_CANONICAL_ADVICE,
         )
@@ -122,7 +122,7 @@ def _check_keyed(pair: OperatorPair) -> None:
     for holder in unknown:
         if isinstance(holder, Database | Changelog):
             try:
-                understood(holder.parsed, advice=_CANONICAL_ADVICE)
+                require_header(holder.parsed, advice=_CANONICAL_ADVICE)
             except UnsupportedError as error:
                 raise error.located(operator=pair.label) from None
     if unknown and len({holder.header for holder in holders}) > 1:

@@ -43,11 +43,11 @@ _FEW = 1000
 _MOST_LISTED = 10_000
 """Largest number of records of a state that a unit lists; reached only if a single key has that many records."""
 
-_MOST_BYTES = 4096
+_RETURNED_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
 
-_SHOWN, _IN_FRONT = 32, 4
-"""Number of bytes of a value that are shown, and of those among them that precede the first different byte."""
+_SHOWN, _SHOWN_BEFORE = 32, 4
+"""Number of bytes of a value that are shown, and how many of these come before the first difference."""
 
 
 class Bucket(NamedTuple):
@@ -69,7 +69,7 @@ class FoundRecord(NamedTuple):
 
 
 class RecordSearch(NamedTuple):
-    """Search in a unit for keys, by state, whose digests end in one of the `chosen` suffixes of `bits` bits."""
+    """Search in a unit for keys whose digests end in one of the suffixes of `bits` bits that are `chosen`, by state."""
 
     unit: RecordUnit
     bits: int
@@ -97,14 +97,14 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_ending(keys, search.bits), np.array(search.chosen[state], np.uint64))
-                    chosen, keys = _taken(chosen, inside), keys[inside]
+                    inside = np.isin(_suffixes(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    chosen, keys = _select(chosen, inside), keys[inside]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
-                        result.records[state] += _listed(search.unit.side, chosen, keys, digests)[:room]
+                        result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add(result.buckets[state], _ending(keys, search.bits + _BITS), digests)
+                        _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
         except RescaleError as error:
             raise error.located(operator=search.unit.label) from None
         return result
@@ -114,15 +114,15 @@ def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bo
     """Yield the records of each chosen state, and whether it is a map."""
     for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
         if state in search.chosen:
-            yield state, is_map, _taken(records, records.states == state_id)
+            yield state, is_map, _select(records, records.states == state_id)
 
 
-def _taken(records: Records, wanted: Flags) -> Records:
+def _select(records: Records, wanted: Flags) -> Records:
     columns = ("starts", "limits", "ends", "states", "groups")
     return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
 
 
-def _ending(keys: Words, bits: int) -> Words:
+def _suffixes(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
@@ -131,19 +131,19 @@ def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     sums = np.zeros(len(distinct), np.uint64)
     np.add.at(sums, places, digests)
     for ending, count, total in zip(distinct.tolist(), counts.tolist(), sums.tolist(), strict=True):
-        buckets[ending] = _joined(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
+        buckets[ending] = _sum(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
 
 
-def _joined(a: Bucket, b: Bucket) -> Bucket:
+def _sum(a: Bucket, b: Bucket) -> Bucket:
     return Bucket(a.records + b.records, (a.digest + b.digest) % (1 << 64))
 
 
-def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
+def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
     listed = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
-        key = records.data[start : min(limit, start + _MOST_BYTES)].tobytes()
-        value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _MOST_BYTES)].tobytes()
+        key = records.data[start : min(limit, start + _RETURNED_BYTES)].tobytes()
+        value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _RETURNED_BYTES)].tobytes()
         listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
     return listed
 
@@ -167,18 +167,18 @@ def differing_records(
     """
     differing: dict[str, int] = dict.fromkeys(states, 0)
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
-    left, bits = max(states.values()), 0
-    while left > _FEW and bits < _MOST_BITS:
+    remaining, bits = max(states.values()), 0
+    while remaining > _FEW and bits < _MOST_BITS:
         counts, endings = _differing_buckets(_search(units, bits, chosen, files, tasks))
         bits += _BITS
         chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}
         differing = {state: max(number, len(endings.get(state, ()))) for state, number in differing.items()}
-        left = max(
+        remaining = max(
             (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
         )
     listed: dict[str, list[FoundRecord]] = defaultdict(list)
-    for of_unit in _search(units, bits, chosen, files, tasks, listing=True):
-        for state, records in of_unit.records.items():
+    for unit_result in _search(units, bits, chosen, files, tasks, listing=True):
+        for state, records in unit_result.records.items():
             listed[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
@@ -212,12 +212,12 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
     """Return by state the number of records in each bucket, and the buckets that differ between the sides."""
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     sides: dict[str, tuple[dict[int, Bucket], dict[int, Bucket]]] = defaultdict(lambda: ({}, {}))
-    for of_unit in results:
-        for state, buckets in of_unit.buckets.items():
-            side = sides[state][of_unit.side]
+    for unit_result in results:
+        for state, buckets in unit_result.buckets.items():
+            side = sides[state][unit_result.side]
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
-                side[ending] = _joined(side.get(ending, Bucket(0, 0)), bucket)
+                side[ending] = _sum(side.get(ending, Bucket(0, 0)), bucket)
     differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
     return counts, differing
 
@@ -230,18 +230,18 @@ def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, s
     for (key, _), (a, b) in sorted(by_key.items(), key=lambda item: item[0]):
         if Counter(r.digest for r in a) == Counter(r.digest for r in b):
             continue
-        begin = _first_unlike(a[0].value, b[0].value) if a and b else 0
+        begin = _display_start(a[0].value, b[0].value) if a and b else 0
         kind = ONLY_IN[bool(b)] if not a or not b else OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER
-        yield key, kind, _in_words(a, begin), _in_words(b, begin)
+        yield key, kind, _values_text(a, begin), _values_text(b, begin)
 
 
-def _first_unlike(a: bytes, b: bytes) -> int:
+def _display_start(a: bytes, b: bytes) -> int:
     """Return the offset from which to show both values, so that their first difference is visible."""
     at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
-    return at - _IN_FRONT if at >= _SHOWN else 0
+    return at - _SHOWN_BEFORE if at >= _SHOWN else 0
 
 
-def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
+def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     if not records:
         return None
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]

@@ -15,7 +15,7 @@ from rescale.execution.compare.diff.differences import (
 )
 from rescale.execution.compare.diff.first_pass import FirstPass, StatePart, digest_all
 from rescale.execution.compare.diff.items import (
-    ONLY_BYTES,
+    UNORDERED_ENTRIES,
     DigestedItems,
     ItemComparison,
     compare_bags,
@@ -40,7 +40,7 @@ from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, apply_surgery
 
-_OF_ITS_TIME = "state with a time to live stores the time at which each value was last written or read"
+_TTL_REMARK = "state with a time to live stores the time at which each value was last written or read"
 
 
 def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> DiffDocument:
@@ -96,17 +96,17 @@ class _Comparison:
         types = [state_types(pair, operator) for operator in pair.sides]
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
         amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}
-        unlike = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
+        differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
         searched: dict[str, RecordDifferences] = {}
-        if unlike and all(pair.sides):
-            searched = differing_records(self._first_pass.record_units[i], unlike, self._files, self._tasks)
+        if differing_states and all(pair.sides):
+            searched = differing_records(self._first_pass.record_units[i], differing_states, self._files, self._tasks)
         for name in names:
             differences, differing = searched.get(name, RecordDifferences((), 0))
             type_a, type_b = types[0].get(name), types[1].get(name)
             type_difference = _other_type(type_a, type_b)
             differences, differing = (*type_difference, *differences), differing + len(type_difference)
             kind = type_a or type_b or "unknown"
-            remark = _OF_ITS_TIME if differing and "TTL<" in kind else None
+            remark = _TTL_REMARK if differing and "TTL<" in kind else None
             yield diffed_state(name, kind, "records", *amounts[name], differences, differing, remark)
 
     def _parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
@@ -118,7 +118,7 @@ class _Comparison:
             raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
             if part.mode is None:
                 state, kind, counted = f"{raw}keyed state", f"{raw}key groups", "key groups"
-                compared = compare_key_groups(items, ONLY_BYTES if part.slot is Slot.KEYED else None)
+                compared = compare_key_groups(items, UNORDERED_ENTRIES if part.slot is Slot.KEYED else None)
             elif part.mode is DistributionMode.BROADCAST:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "distinct copies"
                 compared = self._copies(items, self._contents(part, pair), pair)
@@ -126,7 +126,7 @@ class _Comparison:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
                 compared = compare_bags(items, part.mode, self._contents(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
-                compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
+                compared = _with_types(compared, *(side_types.get(part.state) for side_types in types))
             yield diffed_state(state, kind, counted, *compared)
 
     def _copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:

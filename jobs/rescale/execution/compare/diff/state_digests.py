@@ -1,4 +1,4 @@
-"""Work of a task of the comparison: digest a unit of state of one side.
+"""Work of a comparison's task: digests a unit of state of one side.
 
 Each element and each whole key group gets its own digest. Records, which can be many more, get one digest a state.
 """

@@ -1,7 +1,7 @@
 """Comparison of an earlier result (the base) with the result that continues it, file by file.
 
-The result must have every SST file of the base at its level, and its new files above these. A file is proven if both
-names are one local file, if the store's checksums are equal, or if the bytes are equal.
+The result must have every SST file of the base at the same level, and its new files above these. A file is proven if
+both names are hard links to one local file, if the store's checksums are equal, or if the bytes are equal.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def compare_files_of_base(
 ) -> dict[int, CertifiedChecksums]:
     """Compare the base's files with the result's; return the bytes proved by checksums, by operator number.
 
-    Files are read only if they are not two names of one file, and no checksums prove them.
+    Files are read only if they are neither hard links to one file nor proven by checksums.
     """
     different = [check for check in checks if not _is_one_file(base, result, check.pair)]
-    summed = matching_checksums(base, result, different)
-    rest = [(check.pair.result.length, check) for check in different if check not in summed]
+    checksums = matching_checksums(base, result, different)
+    rest = [(check.pair.result.length, check) for check in different if check not in checksums]
     if rest:
         progress = Progress("compare files of the base", sum(size for size, _ in rest), ByteAction.READ_ON_BOTH_SIDES)
         tasks.run(Comparer(base, result.unpinned()), rest, progress)
     by_operator: dict[int, CertifiedChecksums] = {}
-    for check, checksum in summed.items():
+    for check, checksum in checksums.items():
         before = by_operator.get(check.operator, CertifiedChecksums((), 0))
         algorithms = tuple(sorted({*before.algorithms, checksum.algorithm}))
         by_operator[check.operator] = CertifiedChecksums(algorithms, before.bytes + check.pair.result.length)
@@ -47,9 +47,9 @@ def compare_files_of_base(
 
 def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
     """Yield a check of every SST file of the base against the file of that name in the result."""
-    results = {d.key_groups: d for d in after.databases}
+    new_databases = {database.key_groups: database for database in after.databases}
     for database in before.databases:
-        extents = {file.name: file.extent for file in results[database.key_groups].files}
+        extents = {file.name: file.extent for file in new_databases[database.key_groups].files}
         for table in database.tables:
             pair = FilePair(database.subtask, table.file.name, table.extent, extents[table.file.name])
             yield FileCheck(number, after.label, pair)
@@ -69,15 +69,15 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
         {file.name: family.name for family in manifest.column_families for file in family.files}
         for manifest in (base, own)
     ]
-    if wrong := sorted(
+    if differing := sorted(
         name for name, file in old.items() if new.get(name) != file or families[0][name] != families[1][name]
     ):
         raise IntegrityError(
             "a file of the base is missing or different in the result",
             path=after.source.uri,
             operator=operator.label,
-            expected=old[wrong[0]],
-            found=new.get(wrong[0]),
+            expected=old[differing[0]],
+            found=new.get(differing[0]),
             advice=RERUN_ADVICE,
         )
     top = min((file.level for file in old.values()), default=LEVELS)
@@ -96,7 +96,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
 
 
 def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> bool:
-    """Whether a file of the base and one of the result are two names of one local file."""
+    """Return whether a file of the base and one of the result are hard links to one local file."""
     return (
         base.is_whole(pair.source)
         and result.is_whole(pair.result)

@@ -1,8 +1,8 @@
 """Proof of a result that continues an earlier one (its base), without reading what did not change.
 
-    source side    the changes from the earlier checkpoint to the later one: the value before and after of every key in
-                   the files that only one of them has
-    result side    the changes from the base to the result: of every key in the files above the base's
+    source side    the changes from the earlier checkpoint to the later one: the values, before and after, of every key
+                   in a file that only one of them has
+    result side    the changes from the base to the result: the same for every key in the files above the base's
 
 Removed and added rows must have the same digests on both sides, state by state, and on both sides each key must lie in
 the key group of its hash. Every file of the base is in the result (`base_files`). So the result differs from the base
@@ -37,7 +37,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -64,16 +64,16 @@ from rescale.text.errors import IntegrityError, RequestError
 
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
-    """The numbers of the operators that continue an earlier result."""
+    """Return the numbers of the operators that continue an earlier result."""
     return tuple(number for number, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
     plan: Plan, later: Snapshot, result: Snapshot, operators: Sequence[int], tasks: Tasks
 ) -> dict[int, ProvenChanges]:
-    """Prove these operators of a plan; return the proofs by operator number. `IntegrityError` if a proof fails.
+    """Prove these operators of a plan by their changes; return the proofs by operator number.
 
-    The base is opened again: it must still have the certificate that the plan names.
+    Raises `IntegrityError` if a proof fails, and `RequestError` if the base is no longer the one that the plan names.
     """
     assert plan.continued is not None
     base = open_base(plan.continued.target, plan.allow_prefixes)
@@ -103,12 +103,12 @@ class ChangeCheck(NamedTuple):
 
 
 class ChangeTally(NamedTuple):
-    """Digests of removed rows (`before`) and of added rows (`after`), by state."""
+    """Digests of removed and of added rows, by state."""
 
     operator: int
     in_result: bool
-    before: dict[str, StateDigest]
-    after: dict[str, StateDigest]
+    removed: dict[str, StateDigest]
+    added: dict[str, StateDigest]
     size: int
 
 
@@ -124,20 +124,20 @@ class ChangeComparer:
         return read_side(work, check.label, in_result=check.in_result, advice=RERUN_ADVICE)
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
-        header = understood(check.place.header)
+        header = require_header(check.place.header)
         states = header.states
         is_map = [state.state_type == "MAP" for state in states]
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
-        before, after = RecordDigester(is_map), RecordDigester(is_map)
+        removed, added = RecordDigester(is_map), RecordDigester(is_map)
         files = self.result if check.in_result else self.source
         for changes in ChangeReader(check.max_parallelism, files, check.place).changes():
-            for digester, records in ((before, changes.left), (after, changes.came)):
+            for digester, records in ((removed, changes.removed), (added, changes.added)):
                 if len(records):
                     digester.add(records, key_groups.of(records)[0])
         names = [state.name for state in states]
         return ChangeTally(
-            check.operator, check.in_result, _by_name(names, before), _by_name(names, after), check.place.size
+            check.operator, check.in_result, _by_name(names, removed), _by_name(names, added), check.place.size
         )
 
 
@@ -160,7 +160,7 @@ class ChangeProof:
     operators: Sequence[int]
 
     def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
-        """Return the proofs by operator number; `IntegrityError` names the first difference."""
+        """Return the proofs by operator number. Raises `IntegrityError` for the first difference."""
         unpinned = self.result.contents.unpinned()
         result = with_tables(self.result, unpinned)
         files = (
@@ -173,7 +173,7 @@ class ChangeProof:
             changes += self._changes(number, self.base.source, self.later, files[0], in_result=False)
             changes += self._changes(number, self.base.snapshot, result, files[1], in_result=True)
             copies += files_of_base(
-                number, _of(self.base.snapshot, self.later.operators[number]), result.operators[number]
+                number, _operator_in(self.base.snapshot, self.later.operators[number]), result.operators[number]
             )
         comparer = ChangeComparer(files[0].contents, files[1].contents)
         weighed = [(check.place.size, check) for check in changes]
@@ -195,28 +195,28 @@ class ChangeProof:
         self, number: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
     ) -> Iterator[ChangeCheck]:
         new = later.operators[number]
-        old = _of(earlier, new)
+        old = _operator_in(earlier, new)
         key_hash = self.plan.key_hashes.get(self.later.operators[number].operator_id)
         old_databases = {before.key_groups: before for before in old.databases}
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+        def own_tables_of(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
             before, after = old_databases.get(own), new_databases.get(own)
             if in_result:
                 return files_above_base(before, after, new), ()
-            kept = self._kept(number, own, files)
-            sizes = {name: extent.length for name, extent in kept.items()}
+            between = self._files_between(number, own, files)
+            sizes = {name: extent.length for name, extent in between.items()}
             tables = own_tables(earlier, before, later, after, sizes)
-            return tables, tuple(PassedFile(state, name, kept[name]) for state, name in sorted(tables.transient))
+            return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        for own, (tables, transient) in zip(keys, side_by_side(look, keys), strict=True):
+        for own, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
             before, after = old_databases.get(own), new_databases.get(own)
             sides = (
                 None if before is None else _side(before, files.numbers, tables.gone),
                 None if after is None else _side(after, None, tables.added),
             )
-            header = understood((after or before or old.databases[0]).parsed)
+            header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and _states(before) == _states(after):
                 continue
             yield ChangeCheck(
@@ -229,8 +229,8 @@ class ChangeProof:
                 ChangePlace(header, (own.first, own.last), *sides, transient),
             )
 
-    def _kept(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
-        """Return the files of checkpoints in between that the plan has for a directory, by name."""
+    def _files_between(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
+        """Return by name the files of checkpoints in between that the plan reads for a directory."""
         rekeying = self.plan.operators[number].rekeying
         assert rekeying is not None
         return {
@@ -244,14 +244,14 @@ class ChangeProof:
         self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
     ) -> ProvenChanges:
         operator = self.later.operators[number]
-        left, came = (
+        removed, added = (
             [
-                _added_up(getattr(in_source, which) for in_source in tallies if in_source.in_result is side)
-                for side in (False, True)
+                _sum_by_state(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
+                for in_result in (False, True)
             ]
-            for which in ("before", "after")
+            for rows in ("removed", "added")
         )
-        for direction, (source, result) in (("removed", left), ("added", came)):
+        for direction, (source, result) in (("removed", removed), ("added", added)):
             for state in sorted(source.keys() | result.keys()):
                 in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
                 if in_source != in_result:
@@ -273,27 +273,27 @@ class ChangeProof:
             )
         names = {
             name
-            for in_source in (*operator.databases, *_of(self.base.source, operator).databases)
-            for name in _states(in_source)
+            for database in (*operator.databases, *_operator_in(self.base.source, operator).databases)
+            for name in _states(database)
         }
         states = {}
         for name in sorted(names):
             before = certified.states.get(name, CertifiedState(0, "0"))
-            in_source, in_result = left[0].get(name, StateDigest()), came[0].get(name, StateDigest())
-            records = before.records - in_source.records + in_result.records
+            lost, gained = removed[0].get(name, StateDigest()), added[0].get(name, StateDigest())
+            records = before.records - lost.records + gained.records
             if records < 0:
                 raise IntegrityError(
                     "more records were removed from a state than the base's certificate counts",
                     operator=operator.label,
                     state=name,
                     expected=f"at most {before.records}",
-                    found=in_source.records,
+                    found=lost.records,
                     advice=RERUN_ADVICE,
                 )
             if records:
-                digest = (int(before.digest, 16) - in_source.digest + in_result.digest) % MODULUS
+                digest = (int(before.digest, 16) - lost.digest + gained.digest) % MODULUS
                 states[name] = CertifiedState(records, f"{digest:032x}")
-        total = [sum(digest.records for digest in digests[0].values()) for digests in (left, came)]
+        total = [sum(digest.records for digest in digests[0].values()) for digests in (removed, added)]
         changes = CertifiedChanges(left=total[0], came=total[1], files_of_base=files_of_base)
         key_hash = self.plan.key_hashes.get(operator.operator_id)
         size = sum(tally.size for tally in tallies if tally.in_result)
@@ -303,7 +303,7 @@ class ChangeProof:
 class ProvenChanges(NamedTuple):
     """Proof of an operator by its changes: digests of all its states, and the bytes of the changes (`size`).
 
-    `checksums` are the base's bytes that checksums of the store proved.
+    `checksums` says how many bytes of the base the store's checksums proved.
     """
 
     changes: CertifiedChanges
@@ -327,10 +327,10 @@ class ProvenChanges(NamedTuple):
 
 
 class _JoinedFiles:
-    """The files of two snapshots, and `others`, in one list.
+    """The files of the later snapshot, of the earlier one and of other checkpoints, in one list.
 
-    Files of the later snapshot keep their numbers; `numbers` are those of the earlier snapshot's files; the number of
-    the first other file is `others`.
+    Files of the later snapshot keep their numbers. The attribute `numbers` has the numbers of the earlier snapshot's
+    files, and `others` is the number of the first other file.
     """
 
     def __init__(
@@ -349,14 +349,14 @@ def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]
 
 
 def _states(database: Database) -> frozenset[str]:
-    return frozenset(understood(database.parsed).names)
+    return frozenset(require_header(database.parsed).names)
 
 
-def _of(snapshot: Snapshot, operator: Operator) -> Operator:
+def _operator_in(snapshot: Snapshot, operator: Operator) -> Operator:
     return next(candidate for candidate in snapshot.operators if candidate.operator_id == operator.operator_id)
 
 
-def _added_up(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
+def _sum_by_state(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
     total: dict[str, StateDigest] = defaultdict(StateDigest)
     for states in parts:
         for state, digest in states.items():

@@ -74,7 +74,7 @@ def list_checks(
 def _keyed_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, DirectoryFiles]
 ) -> Iterator[Check]:
-    """Yield the checks of keyed state, without the directories that are proven `by_files`."""
+    """Yield the checks of keyed state, except for the directories that are proven `by_files`."""
     if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
@@ -120,7 +120,7 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
             yield from _checks_of(i, old, new, key_hash, holder, in_result=in_result)
     for holder in old.duplicate_timers:
         for check in _checks_of(i, old, new, key_hash, holder, in_result=False):
-            yield check._replace(doubled=True)
+            yield check._replace(are_duplicates=True)
 
 
 def _remaining_checks(
@@ -129,9 +129,9 @@ def _remaining_checks(
     """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
     for database in remaining:
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
-    near = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
+    index = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
-        for key_groups in _shared(old_holder, near.overlapping(old_holder.key_groups)):
+        for key_groups in _shared(old_holder, index.overlapping(old_holder.key_groups)):
             yield from _checks_of(i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False)
 
 

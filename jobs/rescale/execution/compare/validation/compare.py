@@ -33,7 +33,7 @@ class GroupCheck(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """File of a RocksDB directory."""
+    """A file of a RocksDB directory."""
 
     operator: int
     label: str
@@ -54,7 +54,7 @@ class ElementCheck(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Result of a check: the number of key groups or elements, their bytes, the sum of their digests.
+    """Result of a check: the number of key groups or elements, their bytes, and the sum of their digests.
 
     For an SST file, `blocks_checked` is True if the checksums of its blocks are right, False if its format is unknown.
     """
@@ -130,7 +130,7 @@ class Comparer:
         return digest_pair(chunks, self._result_chunks(pair.result))
 
     def _blocks(self, pair: FilePair) -> BlockChecksums | None:
-        """Return where the blocks of an SST file lie; None for other files, and for unknown formats."""
+        """Return the checker of an SST file's block checksums; None for other files, and for unknown formats."""
         if not pair.is_table:
             return None
         try:
@@ -189,7 +189,7 @@ class Comparer:
 
 
 def _refuse(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
-    """Raise the error for a difference, or for a misread if one side has another digest in a second read."""
+    """Raise the error for a difference, or for a misread if a second read of one side gives another digest."""
     if changed := changed_sides(first, again):
         raise misread(changed, different)
     raise different

@@ -1,8 +1,8 @@
 """Checks of a result's metadata against its source, before any state is compared.
 
 Every key group that the source holds is in the result once, in the right subtask. The stored parallelism agrees with
-the layout (Flink does not check this at equal parallelism). States, modes and numbers of elements agree. Nothing refers
-outside the target, except to files of the source. Everything that is not moved is unchanged.
+the layout (Flink does not check this at equal parallelism). States, modes and numbers of elements agree. The result
+refers only to files of the target and of the source. Everything that is not moved is unchanged.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tup
     for operator in result.operators:
         expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
         if expected != actual:
-            yield operator, _in_words(expected), _in_words(actual)
+            yield operator, _shape_text(expected), _shape_text(actual)
 
 
-def _in_words(shape: Shape | None) -> str:
+def _shape_text(shape: Shape | None) -> str:
     return f"parallelism {shape.parallelism}, max parallelism {shape.max_parallelism}" if shape else "no such operator"
 
 
@@ -199,7 +199,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
 
 
 def is_compared_by_record(old: Operator, new: Operator) -> bool:
-    """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
+    """Return whether keyed state is compared by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
     if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
@@ -210,7 +210,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
 
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
-    """Whether a heap stream of the result cannot be made of whole key groups of the source."""
+    """Return whether a heap stream of the result cannot consist of whole key groups of the source."""
     old_holders = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
     pairs = (
         (old_holder, stream) for stream in new.heap_streams for old_holder in old_holders.overlapping(stream.key_groups)
@@ -222,18 +222,18 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
     old_holders, new_holders = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_timers else old.heap_timers
-    doubled = old.duplicate_timers if new.raw_timers else ()
+    duplicates = old.duplicate_timers if new.raw_timers else ()
     left_out = {
         state.name
-        for timer_stream in doubled
+        for timer_stream in duplicates
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
+    index, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
     subtasks = list(range(new.parallelism)) if old_holders or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
-        subtasks = [subtask for subtask in subtasks if near.overlapping(new.key_groups_of(subtask))]
+        subtasks = [subtask for subtask in subtasks if index.overlapping(new.key_groups_of(subtask))]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new_holders], old.label)
     if not same_groups:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
@@ -245,7 +245,8 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
         headers.compare(
-            distinct_by_header(near.overlapping(own)) if new.databases and same_groups else all_old_holders, stream
+            distinct_by_header(index.overlapping(own)) if new.databases and same_groups else all_old_holders,
+            stream,
         )
 
 
@@ -333,7 +334,7 @@ def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
 
 
 def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
-    """`IntegrityError` about the subject if the result's value differs from the source's."""
+    """Raise `IntegrityError` about the subject if the result's value differs from the source's."""
     if expected != actual:
         raise IntegrityError(f"{subject}: result and source differ", operator=label, expected=expected, found=actual)
 

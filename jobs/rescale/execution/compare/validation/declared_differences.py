@@ -1,4 +1,4 @@
-"""Check of the declared surgery: a result has its source's operators, but for those declared as renamed or dropped.
+"""Check of the declared surgery: a result has its source's operators, except those declared as renamed or dropped.
 
 Everything else is compared with the source after the surgery. From both `_metadata` files alone, this check shows that
 only the declared operators changed, and that new ids follow from the declared uids by Flink's rule.
@@ -30,15 +30,15 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     renamed = {renaming.operator_id: renaming for renaming in surgery.renamed}
     dropped = {operator.operator_id for operator in surgery.dropped}
     source_operators = {operator.operator_id: operator for operator in source.operators}
-    _check_there("renamed", set(renamed), set(source_operators))
-    _check_there("dropped", dropped, set(source_operators))
+    _check_in_source("renamed", set(renamed), set(source_operators))
+    _check_in_source("dropped", dropped, set(source_operators))
     for lost in surgery.dropped:
         actual_loss = as_dropped(source_operators[lost.operator_id])
         check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
-        if NOT_READ not in (*actual_loss.states, *lost.states):  # its files may be gone, as nobody needs them
+        if NOT_READ not in (*actual_loss.states, *lost.states):  # files of a dropped operator may be missing
             check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
     _check_states(source_operators, result, surgery)
-    _check_there("restarted", {operator.operator_id for operator in surgery.restarted}, set(source_operators))
+    _check_in_source("restarted", {operator.operator_id for operator in surgery.restarted}, set(source_operators))
     for restarted in surgery.restarted:
         check_equal(
             "finished subtasks of the restarted operator",
@@ -46,12 +46,12 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
             restarted,
             restarted.label,
         )
-    _check_there("losing old rows", {rows.operator_id for rows in surgery.old_rows}, set(source_operators))
+    _check_in_source("losing old rows", {rows.operator_id for rows in surgery.old_rows}, set(source_operators))
     for rows in surgery.old_rows:
         try:
             source_rows = old_rows(source_operators[rows.operator_id], rows.name, rows.until)
         except RequestError as error:
-            raise error.recast(IntegrityError, f"{error.what}, but was declared to lose old rows") from None
+            raise error.recast(IntegrityError, f"{error.what}, but the state was declared to lose old rows") from None
         check_equal("state that loses old rows", source_rows, rows, rows.label)
     entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     for renaming in surgery.renamed:
@@ -64,11 +64,11 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
         new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
         labels = _labels(source) | _labels(result) | new_labels
         missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
-        more = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
+        surplus = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
         raise IntegrityError(
             "the result and the source differ in operators that were not declared as renamed or dropped",
             expected=first_of(missing, _MOST_NAMED) or "only the source's operators, in their order",
-            found=first_of(more, _MOST_NAMED)
+            found=first_of(surplus, _MOST_NAMED)
             or ("none of these" if missing else "the same operators in another order"),
             advice=Advice(
                 "if operators were renamed or dropped, say which: ",
@@ -91,7 +91,7 @@ def _labels(snapshot: Snapshot) -> dict[str, str]:
 def _check_states(source_operators: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
     """Check that states declared as dropped are in the source and not in the result."""
     changed = {dropped.operator_id for dropped in surgery.dropped_states}
-    _check_there("having lost a state", changed, set(source_operators))
+    _check_in_source("having lost a state", changed, set(source_operators))
     by_id = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
         lost = lost_states(source_operators[dropped.operator_id], dropped.name)
@@ -110,7 +110,7 @@ def _check_states(source_operators: dict[str, Operator], result: Snapshot, surge
             )
 
 
-def _check_there(change: str, declared: set[str], source_ids: set[str]) -> None:
+def _check_in_source(change: str, declared: set[str], source_ids: set[str]) -> None:
     if missing := declared - source_ids:
         raise IntegrityError(
             f"the source does not have an operator that was declared as {change}",

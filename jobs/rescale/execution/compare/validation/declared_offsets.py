@@ -1,4 +1,4 @@
-"""Check of declared Kafka offsets: the result's own bytes start each partition where it was declared."""
+"""Check of declared Kafka offsets: by the result's own bytes, each partition starts at the declared offset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 class _SourcePositions(NamedTuple):
-    """Positions of a source: held by readers, waiting in the enumerator; and the partitions that it has assigned."""
+    """Positions of a Kafka source: held by readers, waiting in the enumerator, and of the assigned partitions."""
 
     held: Sequence[Position] = ()
     waiting: Sequence[Position] = ()
@@ -38,12 +38,12 @@ def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     for change in surgery.kafka:
         new_id = surgery.new_ids.get(change.operator_id, change.operator_id)
         old = before.get(change.operator_id, _SourcePositions())
-        _check_there(old, change)
+        _check_stored(old, change)
         # A source without any partition cannot be recognized as Kafka's by its bytes.
         _check_equal(_after(old, change), after.get(new_id, _SourcePositions()), change)
 
 
-def _check_there(old: _SourcePositions, change: KafkaChange) -> None:
+def _check_stored(old: _SourcePositions, change: KafkaChange) -> None:
     """Check that the source has the partitions that were declared to change, with the declared offsets or none."""
     stored: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
     for position in (*old.held, *old.waiting):
@@ -57,19 +57,19 @@ def _check_there(old: _SourcePositions, change: KafkaChange) -> None:
                 "the source does not have a Kafka offset that was declared as changed",
                 operator=change.label,
                 expected=f"{partition} from {declared.next}",
-                found=_named(stored.get(partition, set())),
+                found=_position_text(stored.get(partition, set())),
                 advice="compare the result with the snapshot that it was made from",
             )
 
 
-def _check_equal(expected: _SourcePositions, books: _SourcePositions, change: KafkaChange) -> None:
-    for role, declared, actual in zip(("held", "waiting", "assigned"), expected, books, strict=True):
+def _check_equal(expected: _SourcePositions, actual_positions: _SourcePositions, change: KafkaChange) -> None:
+    for role, declared, actual in zip(("held", "waiting", "assigned"), expected, actual_positions, strict=True):
         if Counter(declared) != Counter(actual):
             raise IntegrityError(
                 f"the {role} Kafka partitions are not the declared ones",
                 operator=change.label,
-                expected=_named(set(declared) - set(actual)),
-                found=_named(set(actual) - set(declared)),
+                expected=_position_text(set(declared) - set(actual)),
+                found=_position_text(set(actual) - set(declared)),
             )
 
 
@@ -94,6 +94,6 @@ def _after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:
     return _SourcePositions(held, waiting, [Position(position.partition, StartAt.UNSET) for position in assigned])
 
 
-def _named(positions: set[Position]) -> str:
+def _position_text(positions: set[Position]) -> str:
     names = sorted(f"{position.partition} from {position.next}" for position in positions)
     return ", ".join(names[:_SHOWN]) or "none"

@@ -37,8 +37,8 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, Uns
 class DirectoryFiles(NamedTuple):
     """Directory of a subtask whose SST files are all whole files of the source.
 
-    `same` counts SST files that are the source's own, by reference. Still to be compared are the bytes of SST files
-    that were copied (`copies`) and of all other files (`small`). `deleted_ranges` counts added files that hide rows.
+    `same` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and of all
+    other files (`small`) are still to be compared. `deleted_ranges` counts added files that hide rows.
     """
 
     subtask: int
@@ -49,7 +49,7 @@ class DirectoryFiles(NamedTuple):
 
 
 def comparable_by_files(old: Operator, new: Operator) -> bool:
-    """Whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
+    """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
     all_rows = not old.dropped_states and not old.cutoffs
     return same and bool(old.databases) and all_rows and not (old.raw_timers and not new.raw_timers)
@@ -58,8 +58,8 @@ def comparable_by_files(old: Operator, new: Operator) -> bool:
 def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, DirectoryFiles]]:
     """Return for each operator the new directories that are made of whole files of the source, by subtask.
 
-    The bytes of these files remain to be compared. `IntegrityError` if a directory is neither made of whole files nor
-    rewritten: range tombstones are missing or hide other rows, or files lie where they do not belong.
+    The bytes of these files remain to be compared. Raises `IntegrityError` if a directory is neither made of whole
+    files nor rewritten: range tombstones are missing or hide other rows, or files lie where they do not belong.
     """
     pairs = list(zip(source.operators, result.operators, strict=True))
     if not any(comparable_by_files(*pair) for pair in pairs):
@@ -93,9 +93,10 @@ class _Comparer:
         try:
             if not is_compared_by_record(old, new):
                 return {directory.subtask: directory for directory in self._unchanged(old, new)}
-            near = KeyGroupIndex(old.databases)
+            index = KeyGroupIndex(old.databases)
             directories = side_by_side(
-                lambda database: self._assembled(old, near.overlapping(database.key_groups), database), new.databases
+                lambda database: self._assembled(old, index.overlapping(database.key_groups), database),
+                new.databases,
             )
         except RescaleError as error:
             raise error.located(operator=old.label) from None
@@ -110,15 +111,15 @@ class _Comparer:
             yield self._whole_files(subtask, own, deleted_ranges=0)
 
     def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
-        """Return a directory made of whole files of `old_holders`, the source's directories that share its key groups.
+        """Return a directory made of whole files of `old_holders`; None if RocksDB has rewritten its files.
 
-        None if RocksDB has rewritten its files.
+        `old_holders` are the source's directories that share its key groups.
         """
         maximum = old.max_parallelism
         sources, result = list(map(_source_of, old_holders)), _source_of(new)
-        alone = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
-        wanted = key_range(alone, maximum)
-        matched = _matched(sources, result, wanted, maximum)
+        covered = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
+        wanted = key_range(covered, maximum)
+        matched = _match(sources, result, wanted, maximum)
         if wanted.holds(result.manifest.files.values()) and not matched.complete:
             return None
         deleted = {
@@ -160,7 +161,7 @@ class _Comparer:
         return DirectoryFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
 
     def _is_same(self, pair: FilePair) -> bool:
-        """Whether both are the same file; `check_references` has checked that its version is the pinned one."""
+        """Return whether both are the same file; `check_references` has checked that its version is the pinned one."""
         places = [
             (files.uri(extent), extent.start, extent.length)
             for files, extent in ((self._source, pair.source), (self._result, pair.result))
@@ -168,14 +169,14 @@ class _Comparer:
         return places[0] == places[1]
 
 
-class _Matched(NamedTuple):
-    """Files of a directory by the source's file that each equals; `complete` if no file of either side is left over."""
+class _Matches(NamedTuple):
+    """The file of the source that each file of a directory matches; `complete` if both sides have no other files."""
 
     origins: Mapping[str, Origin]
     complete: bool
 
 
-def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matched:
+def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
     """Match files of the result with the source's.
 
     Two files of one state with the same size and keys are matched in the order of level and age.
@@ -191,7 +192,7 @@ def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: 
         if left := candidates[_size_and_keys(state, file)]:
             origins[file.name] = left.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
-    return _Matched(origins, complete)
+    return _Matches(origins, complete)
 
 
 def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
@@ -220,7 +221,7 @@ def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePai
 
 
 def _extents(database: Database) -> dict[str, Extent]:
-    """Where the files of a database lie, by their names in it."""
+    """Return the extents of a database's files, by their names in it."""
     return {file.name: file.extent for file in database.files}
 
 

@@ -53,7 +53,7 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
-        """Return state id tables. Raises `IntegrityError` unless the header merges the headers of `old_holders`."""
+        """Return the tables of state ids. Raises `IntegrityError` unless the header merges those of `old_holders`."""
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
             self._compared[headers] = self._tables(old_holders, stream)
@@ -71,7 +71,7 @@ class KeyedHeaders:
             headers = [replace(header, compressed=False) for header in headers]
         try:
             if len(headers) <= len(old_holders):
-                raise IntegrityError("a header that is not understood differs from the source's")
+                raise IntegrityError("a header with an unknown serializer differs from the source's")
             compressed = headers[0].compressed
             timer_headers = [
                 timer_header(timer_stream.services or (), compressed=compressed) for timer_stream in self._timers
@@ -117,7 +117,7 @@ class ElementHeaders:
         headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
         try:
             if len(headers) <= len(old_holders):
-                raise IntegrityError("a header that is not understood differs from the source's")
+                raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged = merge_operator_state_headers(headers)
         except RescaleError as error:
             raise IntegrityError(
@@ -138,7 +138,7 @@ class ElementHeaders:
 
 
 def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:
-    """Raise `IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
+    """Raise `IntegrityError` if a state is not in the source: planning has misread a header."""
     surplus = [state for state in states if state not in known]
     if surplus:
         raise IntegrityError(

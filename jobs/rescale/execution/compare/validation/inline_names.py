@@ -27,8 +27,8 @@ _COPIED_FROM_BASE = "base-"
 """Prefix of SST files that a continued result takes over from its base (`writers.rocksdb.continued`)."""
 
 
-class _Named(NamedTuple):
-    """An inline stream, the name it should begin with, and its file's name in a RocksDB directory."""
+class _ExpectedName(NamedTuple):
+    """An inline stream, the beginning of its expected name, and its file's name in a RocksDB directory."""
 
     stream: InlineStream
     place: str
@@ -61,15 +61,15 @@ def check_inline_names(result: Snapshot) -> None:
             seen.add(inline.stream.name)
 
 
-def _is_table(inline: _Named) -> bool:
+def _is_table(inline: _ExpectedName) -> bool:
     return inline.local_name is not None and inline.local_name.endswith(".sst")
 
 
-def _inline_streams(entry: OperatorState) -> Iterator[_Named]:
+def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:
     for subtask in entry.subtasks:
         for slot, local_name, stream in _streams(subtask.state or SubtaskState()):
             if isinstance(stream, InlineStream):
-                yield _Named(stream, f"{entry.operator_id}-{slot}-{subtask.index}", local_name)
+                yield _ExpectedName(stream, f"{entry.operator_id}-{slot}-{subtask.index}", local_name)
 
 
 def _streams(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:

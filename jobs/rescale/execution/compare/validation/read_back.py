@@ -1,4 +1,4 @@
-"""Reads one side of a comparison: errors of the source are passed on, errors of the result become `IntegrityError`s."""
+"""Reads of one side: errors of the source are passed on, errors of the result become `IntegrityError`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
-    """Return the result of `work`, which reads records of an operator on one side, twice if it fails.
+    """Return the result of `work`, which reads records of an operator on one side; a failed `work` is tried again.
 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
     """
@@ -25,6 +25,6 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
 
 
 def unreadable_result(error: RescaleError, operator: str | None = None, advice: str | None = None) -> IntegrityError:
-    """Return the error for a part of the result that cannot be read; `operator` is given if the error names none."""
+    """Return the error for a part of the result that cannot be read, which names the `operator` or that of `error`."""
     what = f"the result cannot be read back: {error.what}"
     return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)

@@ -19,7 +19,7 @@ from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.ttl.old_records import LeftOut
@@ -28,7 +28,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class RecordCheck(NamedTuple):
-    """Records of one side, and the max parallelism of the result; `doubled` records are stored in two places."""
+    """Records of one side, and the max parallelism of the result; `are_duplicates` records are stored in two places."""
 
     operator: int
     label: str
@@ -36,14 +36,14 @@ class RecordCheck(NamedTuple):
     key_hash: str | None
     new_max_parallelism: int
     records: RecordSource
-    doubled: bool = False
+    are_duplicates: bool = False
 
 
 class RecordTally(NamedTuple):
     """Result of a check: digests by state name, key groups, their bytes, and a lower bound of distinct keys.
 
-    `of_timers` says whether the records are timers that lie apart from the rest of the state. `left_out` counts the old
-    rows of the source, which are in no digest.
+    `are_timers` says whether the records are timers in raw keyed state. `left_out` counts the old rows of the source,
+    which are in no digest.
     """
 
     operator: int
@@ -52,8 +52,8 @@ class RecordTally(NamedTuple):
     groups: int
     size: int
     keys: int
-    of_timers: bool
-    doubled: bool
+    are_timers: bool
+    are_duplicates: bool
     left_out: dict[str, LeftOut]
 
 
@@ -70,7 +70,7 @@ class RecordComparer:
 
     def _tally(self, check: RecordCheck) -> RecordTally:
         source = check.records
-        keys = None if check.key_hash is None else composite_keys(understood(source.header), check.key_hash)
+        keys = None if check.key_hash is None else composite_keys(require_header(source.header), check.key_hash)
         key_groups = NewKeyGroups(keys, source.max_parallelism, check.new_max_parallelism)
         counter = KeyCounter()
 
@@ -90,6 +90,6 @@ class RecordComparer:
             source.size,
             counter.count,
             isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
-            check.doubled,
+            check.are_duplicates,
             digests.left_out,
         )

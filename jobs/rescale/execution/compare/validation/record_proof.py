@@ -23,10 +23,10 @@ def record_proof(
     """Check that both sides hold the same records, state by state, and the result in the right key groups."""
     if not tallies:
         return None
-    source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
+    source = _sum_by_state(tally for tally in tallies if not tally.in_result and not tally.are_duplicates)
     left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.dropped_states)}
-    result = _added_up(tally for tally in tallies if tally.in_result)
-    _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
+    result = _sum_by_state(tally for tally in tallies if tally.in_result)
+    _compare_duplicates(operator, source, _sum_by_state(tally for tally in tallies if tally.are_duplicates))
     for state in sorted(source.keys() | result.keys()):
         in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
         if in_source != in_result:
@@ -69,16 +69,16 @@ def hash_rule_status(key_hash: str | None) -> str | None:
 def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
     """Return a lower bound of the number of keys, given that both sides hold the same records.
 
-    A key lies in one key group, so the counts of tallies of the same sort add up. Timers that lie apart may belong to
-    keys that have state, and both sides have the same keys, so of different sorts only the largest count is taken.
+    A key lies in one key group, so the counts of tallies of the same kind add up. Raw keyed timers may belong to keys
+    that have state, and both sides have the same keys, so only the largest count of all kinds is taken.
     """
     counted: dict[tuple[bool, bool, bool], int] = defaultdict(int)
     for tally in tallies:
-        counted[tally.in_result, tally.of_timers, tally.doubled] += tally.keys
+        counted[tally.in_result, tally.are_timers, tally.are_duplicates] += tally.keys
     return min(MOST_KEYS_COUNTED, max(counted.values()))
 
 
-def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
+def _compare_duplicates(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
     """Raise `SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
     states = {state.name for stream in operator.duplicate_timers if stream.parsed for state in stream.parsed.states}
     for state in sorted(states):
@@ -94,7 +94,7 @@ def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: 
             )
 
 
-def _added_up(tallies: Iterable[RecordTally]) -> dict[str, StateDigest]:
+def _sum_by_state(tallies: Iterable[RecordTally]) -> dict[str, StateDigest]:
     """Return the sums of the digests by state."""
     total: dict[str, StateDigest] = {}
     for tally in tallies:

@@ -1,4 +1,4 @@
-"""Proof by the store's own checksums of state that then need not be read back.
+"""Proof of state by the store's own checksums, without reading it back.
 
 A relocated operator has the key groups of its source end to end, only split into files at other places. The checksums
 of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides; and a file that
@@ -37,7 +37,7 @@ class StoreChecksums(NamedTuple):
 def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
     """Prove as many checks as possible by the store's checksums; reads only headers."""
     comparer = _ChecksumComparer(
-        _Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned())
+        _SideChecksums(source.contents, source.contents), _SideChecksums(result.contents, result.contents.unpinned())
     )
     groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
     files: list[FileCheck] = []
@@ -46,7 +46,7 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
             groups[check.operator, check.slot].append(check)
         elif isinstance(check, FileCheck):
             files.append(check)
-    comparer.look_at(groups.values(), files)
+    comparer.fetch(groups.values(), files)
     proven: set[Check] = set()
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
@@ -70,14 +70,14 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
 def matching_checksums(
     source: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck]
 ) -> dict[FileCheck, Checksum]:
-    """Return the checksum of each file that has the same one on both sides, without reading the files.
+    """Return the checksum of each file whose checksums are equal on both sides, without reading the files.
 
-    Most ETags, which are known, contain a checksum; the store is asked only for the others.
+    Most ETags contain a checksum; the store is asked only for the others.
     """
     summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
-    comparer = _ChecksumComparer(_Side(source, source), _Side(result, result))
+    comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
     rest = [check for check in checks if check not in summed]
-    comparer.look_at((), rest)
+    comparer.fetch((), rest)
     return summed | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
 
 
@@ -90,33 +90,33 @@ def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck
     return first if first == second and pair.source.length == pair.result.length else None
 
 
-class _Side:
+class _SideChecksums:
     """The files of one side with their store's checksums; headers are read through `headers`."""
 
     def __init__(self, contents: SnapshotFiles, headers: SnapshotFiles) -> None:
         self._contents = contents
         self._headers = headers
-        self.sums: dict[int, dict[str, int]] = {}
+        self.checksums: dict[int, dict[str, int]] = {}
 
-    def look_at(self, numbers: Iterable[int]) -> None:
+    def fetch(self, numbers: Iterable[int]) -> None:
         wanted = sorted(number for number in set(numbers) if number > 0)
-        self.sums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
+        self.checksums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
         return self._contents.is_whole(extent)
 
-    def joined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
+    def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
         """Yield checksums of extents end to end, if together they are whole files without their headers."""
         runs = list(_runs(extents))
         if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
             return
         for crc in CRCS.values():
-            if all(crc.name in self.sums.get(file, ()) for file, _, _ in runs):
+            if all(crc.name in self.checksums.get(file, ()) for file, _, _ in runs):
                 total = 0
                 for file, start, end in runs:
                     header = crc.compute(self._headers.read(Extent(file, 0, start)))
                     total = crc.combine(
-                        total, crc.of_suffix(self.sums[file][crc.name], header, end - start), end - start
+                        total, crc.of_suffix(self.checksums[file][crc.name], header, end - start), end - start
                     )
                 yield Checksum(crc.name, total)
 
@@ -130,17 +130,17 @@ class _Side:
 
 
 class _ChecksumComparer:
-    def __init__(self, source: _Side, result: _Side) -> None:
+    def __init__(self, source: _SideChecksums, result: _SideChecksums) -> None:
         self._source = source
         self._result = result
 
-    def look_at(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
+    def fetch(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
         pairs = [pair for own in groups for check in own for pair in check.pairs]
-        of_files = [check.pair for check in files]
-        self._source.look_at(
-            [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in of_files]
+        file_pairs = [check.pair for check in files]
+        self._source.fetch(
+            [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in file_pairs]
         )
-        self._result.look_at([pair.result.file for pair in pairs] + [pair.result.file for pair in of_files])
+        self._result.fetch([pair.result.file for pair in pairs] + [pair.result.file for pair in file_pairs])
 
     def groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
         """Return the checksum of key groups on both sides; None if a side has none, or they differ."""
@@ -149,22 +149,22 @@ class _ChecksumComparer:
         results = [pair.result for pair in pairs]
         if [extent.length for extent in sources] != [extent.length for extent in results]:
             return None
-        return _shared(self._source.joined(sources), self._result.joined(results))
+        return _shared(self._source.combined(sources), self._result.combined(results))
 
     def file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
         if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
             return None
         return _shared(
-            (Checksum(*checksum) for checksum in self._source.sums[source.file].items()),
-            (Checksum(*checksum) for checksum in self._result.sums[result.file].items()),
+            (Checksum(*checksum) for checksum in self._source.checksums[source.file].items()),
+            (Checksum(*checksum) for checksum in self._result.checksums[result.file].items()),
         )
 
 
-def _shared(sums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
+def _shared(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
     """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
     other_sums = dict(others)
-    common = [checksum for checksum in sums if checksum.algorithm in other_sums]
+    common = [checksum for checksum in checksums if checksum.algorithm in other_sums]
     return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
 
 

@@ -43,8 +43,8 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 class SnapshotPair:
     """A source and a result whose `_metadata`, stream headers and MANIFESTs agree.
 
-    `checks` remain to be done; `sums` prove state that needs no check. `key_hashes` names how keys hash by operator id,
-    and `by_files` has the directories that are proven by their files, by operator and subtask.
+    `checks` remain to be done; `sums` prove state that needs no check. `key_hashes` has the names of key hashes by
+    operator id, and `by_files` has the directories that are proven by their files, by operator and subtask.
     """
 
     source: Snapshot
@@ -78,11 +78,12 @@ def compare_snapshots(
     proof: Proof = Proof.RECORDS,
     by_changes: Collection[int] = (),
 ) -> SnapshotPair:
-    """Compare everything but state; return the pair with the checks of its state. `IntegrityError` if they differ.
+    """Compare everything except state; return the pair with the checks of its state.
 
-    `key_hashes` names, by operator id, how keys hash where records got new key groups. Range tombstones of RocksDB
-    directories are always checked, since readers of rows do not see the rows that they hide. The rows of operators with
-    the numbers `by_changes` are left to a proof of their changes.
+    `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
+    tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide. The
+    operators with the numbers `by_changes` are proven by their changes, not here. Raises `IntegrityError` if source and
+    result differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
@@ -102,7 +103,7 @@ def compare_snapshots(
 
 
 def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
-    """Compare the state; return a proof for each operator. `IntegrityError` names the first difference."""
+    """Compare the state; return a proof for each operator. Raises `IntegrityError` for the first difference."""
     source, result, checks = pair.source, pair.result, pair.checks
     progress = Progress("validate", sum(weight for weight, _ in checks.units), ByteAction.READ_ON_BOTH_SIDES)
     tallies: dict[int, list[Tally]] = defaultdict(list)
@@ -111,9 +112,9 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
-    seen = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
+    task_tallies = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
     proven = pair.sums.tallies if pair.sums is not None else []
-    for tally in (*proven, *side_by_side(compare, checks.small), *seen):
+    for tally in (*proven, *side_by_side(compare, checks.small), *task_tallies):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:
@@ -124,21 +125,23 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
             proof = _proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
             proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
         except IntegrityError as error:
-            summed = [(weight, check) for weight, check in checks.units if _is_summed(check) and check.operator == i]
+            one_sided = [
+                (weight, check) for weight, check in checks.units if _is_one_sided(check) and check.operator == i
+            ]
             again = tasks.run(
                 compare,
-                summed,
-                Progress("look again", sum(weight for weight, _ in summed), ByteAction.READ_ON_BOTH_SIDES),
+                one_sided,
+                Progress("read again", sum(weight for weight, _ in one_sided), ByteAction.READ_ON_BOTH_SIDES),
             )
-            dealt = [tally for tally in tallies[i] if tally.mode is not None]
-            if changed := changed_sides(_by_side(dealt, record_tallies[i]), _by_side(again)):
+            element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
+            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(again)):
                 raise misread(changed, error) from None
             raise
     return proofs
 
 
-def _is_summed(check: Check) -> bool:
-    """Whether the check reads one side only, so that sums over all checks tell whether the sides are equal."""
+def _is_one_sided(check: Check) -> bool:
+    """Return whether the check reads one side only; such checks compare the sums of each side."""
     return isinstance(check, ElementCheck | RecordCheck)
 
 
@@ -149,7 +152,7 @@ def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class _Comparers:
-    """Dispatches checks: `bytewise` compares key groups, elements and files, `by_record` digests records."""
+    """Performs checks: `bytewise` compares key groups, elements and files, `by_record` digests records."""
 
     bytewise: Comparer
     by_record: RecordComparer
@@ -174,15 +177,15 @@ def _proof(
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
     written = [tally for tally in tallies if tally.in_result]
-    dealt = [tally for tally in written if tally.mode is not None]
-    copies = sum(tally.mode is DistributionMode.BROADCAST for tally in dealt)
+    element_tallies = [tally for tally in written if tally.mode is not None]
+    copies = sum(tally.mode is DistributionMode.BROADCAST for tally in element_tallies)
     return CertifiedOperator(
         operator_id=old.operator_id,
         label=old.label,
         parallelism=new.parallelism,
         max_parallelism=new.max_parallelism,
         key_groups=sum(tally.items for tally in written if tally.mode is None) + sum(t.groups for t in rewritten),
-        elements=sum(tally.items for tally in dealt) - copies,
+        elements=sum(tally.items for tally in element_tallies) - copies,
         broadcast_copies=copies,
         bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
         digest=f"{sum(digests) % MODULUS:032x}",

@@ -18,49 +18,49 @@ _CLAIM_OF_RECORDS = (
     "where the max parallelism changed, this holds for every record, and every record whose key has a given hash rule "
     "lies in the key group of that hash: in the source under the old maximum, in the result under the new one"
 )
-_OF_RULES = (
+_LIMIT_OF_RULES = (
     "a hash rule that is wrong for only k keys passes unnoticed with a probability of (old maximum)^-k; the rules of "
     "Java's and Flink's own types are known, formulas found for a user's class are tested, not known"
 )
 
-_OF_LOCAL_FILES = (
+_LIMIT_OF_LOCAL_FILES = (
     "a local file of the source that changed between plan and move but kept its size and modification time would not "
     "be noticed"
 )
-_UNBOUND = (
+_LIMIT_WITHOUT_CERTIFICATE = (
     "no certificate lies beside the result, so metadata that follows from the plan alone was not compared: the shape "
     "of operators without state, the digest of the plan in names, the ids of handles"
 )
 
-_OF_REFERENCES = (
+_LIMIT_OF_REFERENCES = (
     "the result refers to files of the source and depends on them: keep the source unchanged until the job has made a "
     "full checkpoint of its own"
 )
 
-_OF_FILES = (
+_LIMIT_OF_FILES = (
     "in RocksDB directories that were compared by their files, no row was read: the source's files are trusted to be "
     "readable, to hold what Flink wrote, and to begin and end with the keys in their MANIFESTs, by which Flink finds "
     "rows and Rescale assigns files to subtasks (a validation with the proof `records` reads every row)"
 )
-_OF_UNCHANGED = (
+_LIMIT_OF_UNCHANGED = (
     "in RocksDB directories that stay unchanged in their subtasks, no row was read, whatever the proof: their rows are "
     "trusted to be as Flink wrote them, and to agree with their MANIFESTs"
 )
-_OF_UNCHECKED_TABLES = (
+_LIMIT_OF_UNCHECKED_TABLES = (
     "some SST files have an unknown format, so the checksums of their blocks were not checked: these files are trusted "
     "to be readable"
 )
-_OF_FILES_NOT_READ = (
+_LIMIT_OF_FILES_NOT_READ = (
     "files that the result refers to were not read: their place, size, and ETag or modification time are those of the "
     "source's files"
 )
 
-_OF_CHANGES = (
+_LIMIT_OF_CHANGES = (
     "in directories that continue the base, only changed rows were read: that the base holds what its own source held "
     "is proven by the base's certificate alone; a file that both checkpoints refer to counts as unchanged if its size "
     "and its ETag or modification time are unchanged (a validation with the proof `records` reads all rows)"
 )
-_OF_CHECKSUMS = (
+_LIMIT_OF_CHECKSUMS = (
     "state that was compared by checksums of its store was not read: the store is trusted to still hold the bytes it "
     "checksummed; other bytes have the same CRC64NVME by accident with a probability of 2^-64, the same CRC32C with "
     "2^-32, and can be forged on purpose (a validation with the proof `records` reads all state)"
@@ -127,15 +127,15 @@ def certificate_of(
     bound: bool,
     surgery: Surgery = NO_SURGERY,
 ) -> Certificate:
-    """Write the certificate of a result; the same source and result give the same certificate.
+    """Return the certificate of a result; the same source and result give the same certificate.
 
-    `source` is the source after the `surgery`, `result` the snapshot that the candidate makes of the target. `bound`
-    says whether the result's metadata was made from the plan by this run, or compared with a certificate.
+    `source` is the source after the `surgery`, `result` the target with the candidate as its `_metadata`. `bound` says
+    whether this run made the result's metadata from the plan, or compared it with a certificate.
     """
     claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, bound=bound)
     return Certificate(
         verdict=COMPLETE,
-        proves=f"{_EXCEPT if _is_otherwise(surgery) else ''}{'; '.join(claims)}",
+        proves=f"{_EXCEPT if _changes_state(surgery) else ''}{'; '.join(claims)}",
         does_not_prove="; ".join(limits) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,
@@ -161,31 +161,31 @@ def certificate_of(
 
 
 def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
-    of_parts = _of_parts(proofs)
+    without_records = _claims_without_records(proofs)
     becomes_source = any(change.becomes_source for change in surgery.kafka)
     return [
-        *of_parts,
-        _CLAIM_OF_THE_REST if of_parts else _CLAIM,
-        *_holding((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
-        *_holding((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
-        *_holding((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
-        *_holding((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
-        *_holding((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
-        *_holding((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
+        *without_records,
+        _CLAIM_OF_THE_REST if without_records else _CLAIM,
+        *_if_true((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_if_true((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
+        *_if_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
+        *_if_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
+        *_if_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
+        *_if_true((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
 def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
     if any(proof.changes for proof in proofs):
         return Proof.CHANGES
-    return Proof.FILES if _of_parts(proofs) else Proof.RECORDS
+    return Proof.FILES if _claims_without_records(proofs) else Proof.RECORDS
 
 
-def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
+def _claims_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
     """Return the claims about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
-    return _holding((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
+    return _if_true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
 
 
 def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
@@ -197,26 +197,26 @@ def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperat
     not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     refers = any(not contains(result.directory, uri) for uri, _ in result.files[1:])
-    return _holding(
-        (_OF_CHANGES, any(proof.changes for proof in proofs)),
-        (_OF_FILES, made_anew),
-        (_OF_UNCHANGED, any(stays)),
-        (_OF_UNCHECKED_TABLES, any(proof.tables and proof.tables.unchecked for proof in proofs)),
-        (_OF_FILES_NOT_READ, not_read),
-        (_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
-        (_OF_RULES, any(proof.records for proof in proofs)),
-        (_OF_LOCAL_FILES, local),
-        (_UNBOUND, not bound),
-        (_OF_REFERENCES, refers),
+    return _if_true(
+        (_LIMIT_OF_CHANGES, any(proof.changes for proof in proofs)),
+        (_LIMIT_OF_FILES, made_anew),
+        (_LIMIT_OF_UNCHANGED, any(stays)),
+        (_LIMIT_OF_UNCHECKED_TABLES, any(proof.tables and proof.tables.unchecked for proof in proofs)),
+        (_LIMIT_OF_FILES_NOT_READ, not_read),
+        (_LIMIT_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
+        (_LIMIT_OF_RULES, any(proof.records for proof in proofs)),
+        (_LIMIT_OF_LOCAL_FILES, local),
+        (_LIMIT_WITHOUT_CERTIFICATE, not bound),
+        (_LIMIT_OF_REFERENCES, refers),
     )
 
 
-def _is_otherwise(surgery: Surgery) -> bool:
-    """Whether the surgery changes state; renaming alone does not."""
+def _changes_state(surgery: Surgery) -> bool:
+    """Return whether the surgery changes state; renaming alone does not."""
     changes = (surgery.dropped, surgery.dropped_states, surgery.kafka, surgery.restarted, surgery.old_rows)
     return any(changes)
 
 
-def _holding(*sentences: tuple[str, object]) -> list[str]:
-    """Return the sentences that hold."""
+def _if_true(*sentences: tuple[str, object]) -> list[str]:
+    """Return the sentences whose condition is true."""
     return [sentence for sentence, holds in sentences if holds]

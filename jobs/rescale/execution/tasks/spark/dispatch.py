@@ -1,7 +1,7 @@
 """Progress and failures of Spark's jobs.
 
 A task returns a final error as a row (`slices`): if it raised the error, Spark would try the task four times. Any other
-error of a task's last attempt reaches the driver as text of the JVM, from which it is restored here.
+error of a task's last attempt reaches the driver as a text from the JVM, from which this module restores it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import takewhile
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN
+from rescale.execution.tasks.slices import ADVICE, FAILED_REPEATEDLY
 from rescale.text.errors import InternalError, RescaleError, StoreError
 
 _POLL_SECONDS = 1.0
 _TRACEBACK = "Traceback (most recent call last)"
-_BEHIND_TRACEBACK = ("\t", " SQLSTATE")
+_AFTER_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
-_OURS = f"{RescaleError.__module__}."
+_MODULE = f"{RescaleError.__module__}."
 _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
 """Messages of Spark for work that was submitted or running when Spark was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
@@ -30,9 +30,10 @@ _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenP
 
 @contextmanager
 def spark_errors_raised() -> Iterator[None]:
-    """Raise a failure of Spark in the block as a `RescaleError`, also if Spark's JVM has ended.
+    """Raise a failure of Spark in the block as a `RescaleError`.
 
-    In that case py4j's error names only the command that it could not send (`GatewayClient.send_command`).
+    If Spark's JVM has ended, py4j's error names only the command that it could not send
+    (`GatewayClient.send_command`).
     """
     try:
         yield
@@ -67,21 +68,21 @@ def error_of_failed_task(text: str) -> RescaleError:
     One of our errors is restored; an unexpected Python exception becomes an `InternalError`.
     """
     if _TRACEBACK not in text:
-        return _of_spark(text.partition("\n: ")[2] or text)
+        return _jvm_error(text.partition("\n: ")[2] or text)
     lines = text[text.rindex(_TRACEBACK) :].splitlines()
-    traceback = list(takewhile(lambda line: line and not line.startswith(_BEHIND_TRACEBACK), lines))
+    traceback = list(takewhile(lambda line: line and not line.startswith(_AFTER_TRACEBACK), lines))
     last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
-    ours = RescaleError.from_text(kind.removeprefix(_OURS), message) if kind.startswith(_OURS) and message else None
+    ours = RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
     if ours is not None:
         return ours if ours.final else ours.located(advice=ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
-        return StoreError(AGAIN_AND_AGAIN, found=summary, advice=ADVICE)
+        return StoreError(FAILED_REPEATEDLY, found=summary, advice=ADVICE)
     return InternalError.seen(summary, "\n".join(traceback))
 
 
-def _of_spark(message: str) -> StoreError:
+def _jvm_error(message: str) -> StoreError:
     """Return the error for a failure outside of Python, with the message of the JVM's exception."""
-    failure = "Spark has stopped" if any(sign in message for sign in _STOPPED) else AGAIN_AND_AGAIN
+    failure = "Spark has stopped" if any(sign in message for sign in _STOPPED) else FAILED_REPEATEDLY
     return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=ADVICE)

@@ -1,7 +1,7 @@
-"""Spark's event log, kept for its history server where `RESCALE_EVENT_LOG` names a directory of the store.
+"""Spark's event log, kept for its history server if `RESCALE_EVENT_LOG` names a directory of the store.
 
 Spark itself would write there through Hadoop's S3 client, which our images do not have. So it writes a local file,
-which is copied to the store when Spark has ended. A driver that is killed leaves no log. A failure to copy only warns.
+which is copied to the store when Spark has ended. A killed driver leaves no log. A failed copy gives only a warning.
 """
 
 from __future__ import annotations

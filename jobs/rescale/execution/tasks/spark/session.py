@@ -1,11 +1,11 @@
 """The Spark context of a job.
 
-Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the start.
-With a local master, the Python workers do the work and the JVM only passes blocks on, so its start matters more than
-its peak speed: it uses the C1 compiler and the serial collector, opens no port to the outside, and does not use Kryo,
-whose classes take a sixth of the start.
-With any other master, executors do the work; the configured number and size (`spark.executor.instances`,
-`spark.executor.cores`) are the limits of what is requested.
+Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the time to
+start. With a local master, the Python workers do the work and the JVM only passes blocks on, so the time to start
+matters more than peak speed: the JVM uses the C1 compiler and the serial collector, opens no port to the outside, and
+does not use Kryo, whose classes take a sixth of that time.
+With any other master, executors do the work; their configured number and size (`spark.executor.instances`,
+`spark.executor.cores`) limit how many are requested.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
             cause = _cause(str(error))
-            asked = conf.get("spark.master") or ""
-            if asked.startswith(_STANDALONE) and _STOPPED in cause:
-                raise _no_answer(asked, cause) from None
+            requested_master = conf.get("spark.master") or ""
+            if requested_master.startswith(_STANDALONE) and _STOPPED in cause:
+                raise _no_answer(requested_master, cause) from None
             raise StoreError(
                 "Spark does not start",
                 found=cause,
@@ -118,7 +118,7 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
 def _check_registered(context: SparkContext) -> None:
     """Raise `StoreError` if no standalone master has answered.
 
-    Spark then returns a context all the same, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
+    Spark still returns a context then, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
     master = context.master or ""
     if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
@@ -141,9 +141,9 @@ def _own_scratch() -> list[str]:
 
     They are deleted when this process ends, with whatever a killed JVM has left in them.
     """
-    ending = ExitStack()
-    atexit.register(ending.close)
-    return own_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, ending)
+    cleanup = ExitStack()
+    atexit.register(cleanup.close)
+    return own_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, cleanup)
 
 
 def _socket_directory(scratch: str) -> str:
@@ -153,9 +153,9 @@ def _socket_directory(scratch: str) -> str:
 
 @cache
 def _short_scratch() -> str:
-    ending = ExitStack()
-    atexit.register(ending.close)
-    return str(ending.enter_context(scratch_folder(Path(SHORT_PLACE), ScratchKind.SPARK)))
+    cleanup = ExitStack()
+    atexit.register(cleanup.close)
+    return str(cleanup.enter_context(scratch_folder(Path(SHORT_PLACE), ScratchKind.SPARK)))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Spark's own shuffle between readers and writers (workers of one machine use `file_shuffle`).
 
-Rows go to the partition that they name. The readers run once, when the first partition is requested. The first one is
-the partition of receipts, so that all sizes and errors are known before anything is written.
+Rows go to the partition that they name. The readers run once, when the first partition is requested. Receipts are
+requested first, so that all sizes and errors are known before anything is written.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class SparkShuffle:
         self._progress = progress
         self._done = done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
-        carried, sent = SharedFunction.pack(make_sender), new_sum(spark)
+        shared, sent = SharedFunction.pack(make_sender), new_sum(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
-                yield from carried.unpacked()(done.add)(parts)
+                yield from shared.unpacked()(done.add)(parts)
 
         self._sent = sent
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
@@ -60,13 +60,13 @@ class SparkShuffle:
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+        """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
         done, written = self._spark.accumulator(0), new_sum(self._spark)
-        carried = SharedFunction.pack(work)
+        shared = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with counted_into(written):
-                yield from carried.unpacked()(partition, rows)
+                yield from shared.unpacked()(partition, rows)
             done.add(sizes[partition])
 
         with progress_reported(progress, lambda: done.value):

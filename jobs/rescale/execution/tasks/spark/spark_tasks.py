@@ -1,4 +1,4 @@
-"""Spark's form of tasks: units run in slices, final errors are returned as rows, rows go through Spark's shuffle."""
+"""Tasks in Spark: units run in slices, final errors are returned as rows, and rows go through Spark's shuffle."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class SparkTasks:
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
         counted = new_sum(self.context)
-        carried = SharedFunction.pack(work)
+        shared = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with counted_into(counted):
                 for part in parts:
-                    yield from work_through(carried.unpacked(), part, done.add)
+                    yield from work_through(shared.unpacked(), part, done.add)
 
         with progress_reported(progress, lambda: done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()

@@ -20,33 +20,33 @@ _POLL_SECONDS = 2.0
 @contextmanager
 def executors_awaited(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
-    over = threading.Event()
-    arguments = (lambda: _executors(context), missing_resources(context.getConf(), context.applicationId), over)
+    ended = threading.Event()
+    arguments = (lambda: _executors(context), missing_resources(context.getConf(), context.applicationId), ended)
     watcher = threading.Thread(target=watch, args=arguments, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         watcher.join()
 
 
 def watch(
     executors: Callable[[], int],
     resources: str,
-    over: threading.Event,
+    ended: threading.Event,
     first: float = FIRST_SECONDS,
     again: float = AGAIN_SECONDS,
     poll: float = _POLL_SECONDS,
 ) -> None:
     """Print the required `resources` after `first` seconds, then every `again` seconds, until there are executors.
 
-    Ends silently if Spark has stopped: code that uses it reports this.
+    Ends silently if Spark has stopped, which code that uses Spark reports.
     """
     waited, due = 0.0, first
     with suppress(Py4JError, ConnectionError):
         while not executors():
-            if over.wait(poll):
+            if ended.wait(poll):
                 return
             waited += poll
             if waited >= due:
@@ -57,7 +57,7 @@ def watch(
 def missing_resources(conf: SparkConf, application: str) -> str:
     """Return a sentence on the resources that an executor needs to start, and where to look."""
     cores = conf.get("spark.kubernetes.executor.request.cores") or conf.get("spark.executor.cores", "1")
-    memory = f"{conf.get('spark.executor.memory', '1g')} and {conf.get('spark.executor.memoryOverhead')} beside it"
+    memory = f"{conf.get('spark.executor.memory', '1g')} + {conf.get('spark.executor.memoryOverhead')} of memory"
     if not (conf.get("spark.master") or "").startswith("k8s"):
         return f"the cluster must offer {cores} cores and {memory}"
     namespace = conf.get("spark.kubernetes.namespace", "default")

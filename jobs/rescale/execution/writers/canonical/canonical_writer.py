@@ -19,7 +19,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
-from rescale.execution.writers.files import begin_upload, packed, part_limits, part_size, stream_uri
+from rescale.execution.writers.files import begin_upload, pack_receipts, part_limits, part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
 from rescale.execution.writers.sink import StreamSink
@@ -48,13 +48,13 @@ class CanonicalWriter:
     order = RecordOrder.SOURCE
     whole_entries = False
 
-    def range_size(self, rekeying: Rekeying, good: int) -> int | None:
-        """Return `good`, or None if compressed: a part's offset is then unknown until all before it is written."""
-        return None if rekeying.compressed else good
+    def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
+        """Return `preferred`, or None if compressed: offsets are then unknown until all earlier ranges are written."""
+        return None if rekeying.compressed else preferred
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[PartsWork]:
         inline = InlineBudget(self.plan.operators)
-        works: list[PartsWork] = []
+        work_items: list[PartsWork] = []
         in_parts: list[tuple[StreamToWrite, list[int]]] = []
         for stream in streams:
             lengths = framed_lengths(stream.blocks)
@@ -65,21 +65,21 @@ class CanonicalWriter:
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:
                 size_of_parts = part_size(self.plan, sizes[0])
-                works += (
+                work_items += (
                     PartsWork(write_range, stream.number, i == 0, size, size_of_parts, inline=is_inline)
                     for i, (write_range, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
                 in_parts.append((stream, sizes))
-        begun = side_by_side(
+        tokens_of_streams = side_by_side(
             lambda write_range: begin_upload(self.plan, self.plan.operators[write_range.operator], write_range.stream),
             [stream for stream, _ in in_parts],
         )
         limits = part_limits(self.plan)
-        for (stream, sizes), token in zip(in_parts, begun, strict=True):
+        for (stream, sizes), token in zip(in_parts, tokens_of_streams, strict=True):
             filled = list(zip(stream.ranges, sizes, strict=True))
-            works += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
-        return works
+            work_items += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
+        return work_items
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
         operator = self.plan.operators[work.range.operator]
@@ -109,39 +109,39 @@ class CanonicalWriter:
                     expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
                     found=sink.size,
                 )
-        where = (work.range.operator, work.stream, work.range.first)
+        place = (work.range.operator, work.stream, work.range.first)
         if isinstance(sink, RangeParts):
             receipts = sink.close()
-            return WrittenParts(*where, part=work.part, receipts=packed(receipts) if receipts else b"")
+            return WrittenParts(*place, part=work.part, receipts=pack_receipts(receipts) if receipts else b"")
         data = sink.close()
         group_lengths = tuple(lengths) if operator.is_compressed else ()
-        return WrittenParts(*where, size=sink.size, data=data, key_groups=group_lengths)
+        return WrittenParts(*place, size=sink.size, data=data, key_groups=group_lengths)
 
     def finish(
         self,
         tasks: Tasks,
         streams: Sequence[StreamToWrite],
-        works: Sequence[PartsWork],
+        work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
         written: dict[_Place, list[WrittenParts]] = defaultdict(list)
         for result in results:
             written[result.operator, result.stream].append(result)
-        merges = [(work.merge.size, work.merge) for work in works if work.merge is not None]
+        merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
         joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
         joined: dict[_Place, dict[int, str]] = defaultdict(dict)
-        for merge, receipt in tasks.run(partial(merged, self.plan), merges, joining):
+        for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, joining):
             joined[merge.operator, merge.stream][merge.part] = receipt
-        tokens = {(work.range.operator, work.stream): work.token for work in works if work.token}
+        tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
 
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
             receipts = joined.get(place, {}) | dict(
                 pair for result_parts in written[place] for pair in result_parts.numbered
             )
-            of_parts = [receipt for _, receipt in sorted(receipts.items())]
+            in_order = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[place], of_parts, _size(stream))
+            open_store(uri).complete_parts(uri, tokens[place], in_order, _size(stream))
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
@@ -171,7 +171,7 @@ class CanonicalWriter:
         return stream_uri(self.plan, self.plan.operators[stream.operator], stream.stream)
 
 
-def merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
+def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
     """Write a part from its staged pieces, in a task; return its receipt."""
     store = open_store(plan.target)
     try:

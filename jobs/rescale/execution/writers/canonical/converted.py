@@ -1,7 +1,7 @@
 """Conversion of RocksDB directories to canonical streams, for operators whose key groups stay the same.
 
 A RocksDB directory is sorted by key group, so each new stream is read from its directories in order, without a shuffle.
-A directory that overlaps several new subtasks is fetched by the task of each of them, as Flink would do.
+If a directory overlaps several new subtasks, the task of each of them fetches it, as Flink would do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
@@ -50,19 +50,19 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
     if not units:
         return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
-    return tasks.run(partial(_converted, plan, existing), units, progress)
+    return tasks.run(partial(_convert, plan, existing), units, progress)
 
 
-def _converted(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
+def _convert(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     try:
-        return written_handle(plan, operator, _written(plan, operator, stream, existing))
+        return written_handle(plan, operator, _write(plan, operator, stream, existing))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
 
 
-def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
+def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
@@ -94,7 +94,7 @@ class _Size:
 
 @dataclass
 class _Conversion:
-    """A new stream, made of all rows in its key groups."""
+    """Conversion of all rows in the key groups of a new stream."""
 
     plan: Plan
     operator: OperatorPlan
@@ -126,7 +126,7 @@ class _Conversion:
     def _of_database(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
         source, new_ids = planned.source(database)
-        header = understood(source.header)
+        header = require_header(source.header)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:

@@ -32,9 +32,9 @@ class Merge(NamedTuple):
 class PartsWork(NamedTuple):
     """Work of a range's task: it writes `size` bytes, with the stream's header in front if it is the `first` range.
 
-    An `inline` range's bytes are returned. The range is the whole stream if `token` is empty. Otherwise, the first
-    `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at `offset`.
-    `merge` is set for the last range of a part: it joins the staged bytes of that part.
+    The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
+    first `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at
+    `offset`. `merge` is set for the last range of a staged part: it joins the staged bytes of that part.
     """
 
     range: WriteRange
@@ -58,7 +58,7 @@ def stream_parts(
     total = sum(size for _, size in ranges)
     size_of_parts = part_size(plan, total)
     smallest = max(limits.smallest, -(-total // limits.most))
-    works: list[PartsWork] = []
+    work_items: list[PartsWork] = []
     waiting: list[str] = []
     part, offset, waiting_size = 1, 0, 0
     filled = [(write_range, size) for write_range, size in ranges if size]
@@ -73,7 +73,7 @@ def stream_parts(
             if waiting_size >= smallest or is_last:
                 merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting), waiting_size)
                 part, offset, waiting, waiting_size = part + 1, offset + waiting_size, [], 0
-        works.append(
+        work_items.append(
             PartsWork(
                 write_range,
                 stream,
@@ -90,11 +90,11 @@ def stream_parts(
         )
         part += number_of_parts(size - staged, size_of_parts)
         offset += size - staged
-    return works
+    return work_items
 
 
 def _staging(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
-    """Return a staging place of this upload alone: another run of the plan may cut its ranges differently."""
+    """Return a staging place that only this upload uses: another run of the plan may cut its ranges differently."""
     return join(
         places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
     )

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.canonical.parts_layout import PartsWork
-from rescale.execution.writers.files import number_of_parts, unpacked
+from rescale.execution.writers.files import number_of_parts, unpack_receipts
 from rescale.storage.store import open_store
 
 
 class WrittenParts(NamedTuple):
-    """Result of a range: packed receipts of parts from number `part` on, its content if inline, or a stream's size.
+    """Result of a range: packed receipts of its parts from number `part` on, or the size of a whole stream.
 
-    `key_groups` has the lengths of compressed key groups, which are only known after writing.
+    `data` is the content of an inline range, `key_groups` has the lengths of compressed key groups as written.
     """
 
     operator: int
@@ -29,7 +29,7 @@ class WrittenParts(NamedTuple):
     @property
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Receipts with the numbers of their parts."""
-        return enumerate(unpacked(self.receipts) if self.receipts else (), self.part)
+        return enumerate(unpack_receipts(self.receipts) if self.receipts else (), self.part)
 
 
 class RangeParts:
@@ -69,7 +69,7 @@ class RangeParts:
         self._parts_due -= 1
 
     def _taken(self, size: int) -> bytearray:
-        """Take the first bytes out of the buffer; only the rest is copied, which is small or empty."""
+        """Take the first bytes out of the buffer; copies only the rest, which is small or empty."""
         taken, self._buffer = self._buffer, self._buffer[size:]
         del taken[size:]
         return taken

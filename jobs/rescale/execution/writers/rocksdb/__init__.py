@@ -1,1 +1,1 @@
-"""RocksDB directories, written file by file."""
+"""Writers of RocksDB directories."""

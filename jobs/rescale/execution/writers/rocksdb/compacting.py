@@ -1,4 +1,4 @@
-"""Write RocksDB directories from files of the source's directories; RocksDB rewrites some. One task each."""
+"""Writes RocksDB directories from the files of source directories, some of which RocksDB rewrites; one task each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, CompactedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
@@ -33,7 +33,7 @@ from rescale.text.errors import RescaleError
 
 
 class _Compacted(NamedTuple):
-    """A directory as it was written; `refused` is the reason why the store refused to copy a file, if it did."""
+    """The handle of a written directory; `refused` is the reason for which the store refused to copy a file, or ""."""
 
     handle: WrittenHandle
     refused: str
@@ -49,12 +49,12 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
     if not units:
         return []
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
-    compacted = tasks.run(partial(_compacted, plan), units, progress)
+    compacted = tasks.run(partial(_compact, plan), units, progress)
     report_refused_copies(progress, (database.refused for database in compacted))
     return [database.handle for database in compacted]
 
 
-def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
+def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     try:
@@ -78,7 +78,7 @@ def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> It
 
 
 def _stored(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
-    states = understood(read_header(plan, source.header)).names
+    states = require_header(read_header(plan, source.header)).names
     files = listed_files(plan.contents, source.files)
 
     def content(file: StoredFile) -> bytes:

@@ -1,4 +1,4 @@
-"""Files of an earlier result (the base) in the RocksDB directories that continue it; new files lie above them."""
+"""Takes files of an earlier result (the base) over into the RocksDB directories that continue it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
@@ -66,8 +66,8 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
             return file.data
         return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
 
-    states = understood(read_header(plan, base.database.header)).names
-    return checked_manifest(needed_files(_listed(plan, base)), content, states)
+    states = require_header(read_header(plan, base.database.header)).names
+    return checked_manifest(needed_files(_base_files(plan, base)), content, states)
 
 
 def take_over_base_files(
@@ -75,37 +75,36 @@ def take_over_base_files(
 ) -> dict[Place, list[DirectoryFile]]:
     """Take the base's SST files of all continued directories over into the target, `inline` ones into memory.
 
-    No task moves bytes if the file can get a second name (a hard link), or if the store copies it. Tasks copy all other
-    files.
+    Files are linked, or copied by the store; tasks copy only the files for which the store can do neither.
     """
     units = [_Unit(place, file, place in inline) for place in places for file in _tables(plan, place)]
     taken = _kept_files(plan, units)
-    is_taken = {(each.place, each.file.local_name) for each in taken}
+    is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
     if rest:
         progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
-        copied = tasks.run(partial(_copied, plan), rest, progress)
-        report_refused_copies(progress, [each.file.refused for each in copied])
+        copied = tasks.run(partial(_copy, plan), rest, progress)
+        report_refused_copies(progress, [taken_file.file.refused for taken_file in copied])
         taken += copied
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
-    for each in taken:
-        files[each.place].append(each.file)
+    for taken_file in taken:
+        files[taken_file.place].append(taken_file.file)
     return files
 
 
 def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
-    """Take over all files that the store can give a second name, or copy itself."""
+    """Take over all files that the store can link or copy itself."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
     kept: list[_Taken] = []
     for first in range(0, len(units), _AT_ONCE):
-        some = side_by_side(partial(_kept, plan), units[first : first + _AT_ONCE])
-        kept += [taken for taken in some if taken is not None]
+        results = side_by_side(partial(_keep, plan), units[first : first + _AT_ONCE])
+        kept += [taken for taken in results if taken is not None]
         progress.update(sum(taken.file.size for taken in kept))
     return kept
 
 
-def _kept(plan: Plan, unit: _Unit) -> _Taken | None:
-    """Take a file over by a second name or the store's own copy; None if the store can do neither."""
+def _keep(plan: Plan, unit: _Unit) -> _Taken | None:
+    """Take a file over by a hard link or the store's own copy; None if the store can do neither."""
     file, stored = unit.file, _stored(plan, unit)
     if unit.inline or file.pin is None:
         return None
@@ -118,7 +117,7 @@ def _kept(plan: Plan, unit: _Unit) -> _Taken | None:
     return None
 
 
-def _copied(plan: Plan, unit: _Unit) -> _Taken:
+def _copy(plan: Plan, unit: _Unit) -> _Taken:
     with _located(plan, unit):
         return _Taken(unit.place, take_directory_file(plan, _stored(plan, unit), unit.file, inline=unit.inline))
 
@@ -141,8 +140,8 @@ def _located(plan: Plan, unit: _Unit) -> Iterator[None]:
 def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
     base = base_of(plan.operators[place[0]], place[1])
     if base is not None:
-        yield from (file for file in _listed(plan, base) if file.name.endswith(".sst"))
+        yield from (file for file in _base_files(plan, base) if file.name.endswith(".sst"))
 
 
-def _listed(plan: Plan, base: BaseDatabase) -> list[StoredFile]:
+def _base_files(plan: Plan, base: BaseDatabase) -> list[StoredFile]:
     return listed_files(plan.contents, base.database.files)

@@ -1,4 +1,4 @@
-"""Files of new RocksDB directories: written or copied to the target, or kept for `_metadata`."""
+"""Files of new RocksDB directories: written or copied to the target, or held in memory for `_metadata`."""
 
 from __future__ import annotations
 

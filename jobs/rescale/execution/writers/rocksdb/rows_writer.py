@@ -1,9 +1,9 @@
 """Writer of RocksDB directories from records of any source: new SST files, and a MANIFEST that lists them.
 
-The task of a range writes its own files, in the order of keys, so that the files of all ranges follow each other. A
-range has the size of a file, whatever the number of tasks: the cuts between files depend on the plan alone.
+The task of a range writes its own files, in the order of keys, so no files overlap. A range has the size of a file,
+whatever the number of tasks: the cuts between files depend on the plan alone.
 
-Where an earlier result is continued, the records are changes: their files lie above copies of that result's files.
+If an earlier result is continued, the records are changes: their files lie above copies of that result's files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rescale.execution.writers.windows import cells, windows_of_cells
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_places import records_of_blocks
-from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
@@ -80,19 +80,21 @@ class RowsWriter:
     order = RecordOrder.KEY
     whole_entries = False
 
-    def range_size(self, rekeying: Rekeying, good: int) -> int:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, preferred: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
         inline = self._inline(streams)
-        works = []
+        work_items = []
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
             first = stream.stream.covers.first
             for write_range in stream.ranges:
                 size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
-                works.append(RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline))
-        return works
+                work_items.append(
+                    RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline)
+                )
+        return work_items
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
         operator, stream, states = self._stream(work.range.operator, work.stream)
@@ -123,7 +125,7 @@ class RowsWriter:
         self,
         tasks: Tasks,
         streams: Sequence[StreamToWrite],
-        works: Sequence[RowsWork],  # noqa: ARG002
+        work_items: Sequence[RowsWork],  # noqa: ARG002
         results: Sequence[WrittenRows],
     ) -> list[WrittenHandle]:
         written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
@@ -132,23 +134,23 @@ class RowsWriter:
         inline = self._inline(streams)
         bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
-        def finished(stream: StreamToWrite) -> WrittenHandle:
+        def handle_of(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number
             ranges = sorted(written[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
             return self._handle(*place, tables, bases.get(place, []), place in inline)
 
-        return side_by_side(finished, streams)
+        return side_by_side(handle_of, streams)
 
     def _handle(
         self,
         operator_number: int,
         number: int,
         tables_of_states: Sequence[StateTable],
-        below: Sequence[DirectoryFile],
+        base_files: Sequence[DirectoryFile],
         inline: bool,
     ) -> WrittenHandle:
-        """Write the other files of a directory whose SST files exist, new ones and those `below`; return its handle."""
+        """Write the other files of a directory whose SST files, new ones and `base_files`, exist; return its handle."""
         operator, stream, states = self._stream(operator_number, number)
         by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
@@ -167,13 +169,13 @@ class RowsWriter:
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
         }
         own = self.plan.file_name(operator, stream)
-        copied = {file.local_name for file in below}
+        copied = {file.local_name for file in base_files}
         names = [local_name for local_name in manifest.files if local_name not in copied]
         files = [
             DirectoryFile(local_name, state_table.stored, state_table.table.size, state_table.data)
             for local_name, state_table in zip(names, tables, strict=True)
         ]
-        files += (file for file in below if file.local_name in manifest.files)
+        files += (file for file in base_files if file.local_name in manifest.files)
         files += (
             put_directory_file(self.plan, f"{own}-{local_name}", local_name, len(data), [data], inline=inline)
             for local_name, data in small.items()
@@ -186,11 +188,11 @@ class RowsWriter:
         stream = operator.rekeyed[number]
         if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
-        header = understood(read_header(self.plan, stream.header))
+        header = require_header(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
     def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
-        """Return (operator, number) of the streams whose files are all inline in `_metadata`: small ones that fit."""
+        """Return (operator, number) of the small streams whose files all lie in `_metadata`, within the budget."""
         budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator, candidate.number)

@@ -76,7 +76,7 @@ class HeapReader:
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_WHAT, key_group, chunks)
-        stored = block.count()
+        stored = block.non_negative_i32()
         if stored != key_group:
             raise SnapshotError(
                 f"the block of key group {key_group} of the heap begins with another number",
@@ -100,7 +100,7 @@ class HeapReader:
             if state_id not in due:
                 raise block.error(f"contains the state id {state_id}, which is unknown or occurs twice")
             due.remove(state_id)
-            count = block.count()
+            count = block.non_negative_i32()
             if count > 1 and not self._states[state_id].takes_bytes:
                 raise block.error(f"counts {count} entries of the state with id {state_id}, which can have only one")
             if count:

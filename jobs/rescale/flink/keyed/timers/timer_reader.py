@@ -46,7 +46,7 @@ class TimerReader:
             block = GroupBytes("raw keyed timers", key_group, chunks)
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
                 raise block.error("does not begin like a block of timers")
-            for _ in range(block.count()):
+            for _ in range(block.non_negative_i32()):
                 in_processing_time, service = self._service(block)
                 yield from self._timers(block, service, in_processing_time + 1)
                 yield from self._timers(block, service, in_processing_time)
@@ -77,7 +77,7 @@ class TimerReader:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
         starts, limits, ends, states, groups = self._columns
-        program, left = service.program, block.count()
+        program, left = service.program, block.non_negative_i32()
         while left:
             if self._count == self._at_once:
                 yield from self._batch()
