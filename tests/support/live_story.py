@@ -84,7 +84,7 @@ def begin(
     options: Mapping[str, str] | None = None,
     **form: Any,
 ) -> LiveStory:
-    """Start a job that counts, and a run that rescales it while it runs."""
+    """Start a counting job, and return a run that rescales it while it runs."""
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept, **(options or {})}
     job_id = cluster.run(2, *arguments, main=main, options=options)

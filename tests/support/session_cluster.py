@@ -271,7 +271,7 @@ SMALL_FILES = {
     "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
     "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
 }
-"""Options with which a compaction rewrites a few of many files, and not all there is."""
+"""Options that let a compaction rewrite only a few of many files."""
 HEAP_TIMERS = {**ROCKSDB, "state.backend.rocksdb.timer-service.factory": "HEAP"}
 CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
 RETAINING = {"execution.checkpointing.num-retained": "100"}

@@ -23,11 +23,11 @@ PUBLISHED = {
     State.EMPTIED: "its result was published, and deleted since",
     State.PUBLISHING: "its result may have been published",
 }
-"""Clauses on a target with a result that is published, or may have been."""
+"""Clauses on targets whose result is published, or may have been."""
 
 
 def unpublished_clause(target: str, digest: str) -> str:
-    """Return a clause on the target of a plan whose published result is not there."""
+    """Return a clause on the target of a plan, for a target without a published result."""
     state = state_of(target, digest)
     return PUBLISHED[state] if state is State.PUBLISHING else "nothing was published"
 

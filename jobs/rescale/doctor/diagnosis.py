@@ -70,11 +70,11 @@ def _lines(check: Check) -> list[str]:
 
 
 def check_source(checks: CheckList, source: str) -> int | None:
-    """List the source and read its metadata; return the bytes of its state, None if they are not known."""
+    """List the source and read its metadata; return the bytes of its state, or None if they are unknown."""
     subject, source = "source", source.removesuffix("/_metadata")
     if not is_s3(source) and Path(source).exists():
         owned.protect([source])  # from now on, nothing in this process may write to the source
-    with checks.failing(subject, f"list {source}", "inspect and plan look for the files of a snapshot by listing"):
+    with checks.failing(subject, f"list {source}", "inspect and plan list the files of a snapshot"):
         files = open_store(source).list(source)
         size = sum(entry.size for entry in files)
         result = f"{counted(len(files), 'file')}, {human_bytes(size)}"

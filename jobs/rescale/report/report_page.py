@@ -64,7 +64,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *things_to_look_at(insight, warnings),
             *(changes_section(plan, detail) if plan is not None else []),
             *listing,
-            *_another_flink(snapshot),
+            *_other_release_section(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
             *operator_state(operators, detail),
             *kafka_sources(shown.kafka, detail),
@@ -78,7 +78,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
     )
 
 
-def _another_flink(snapshot: Inspection | None) -> list[Section]:
+def _other_release_section(snapshot: Inspection | None) -> list[Section]:
     """Return the section about another Flink release, if one was asked for."""
     if snapshot is None or snapshot.for_flink is None:
         return []

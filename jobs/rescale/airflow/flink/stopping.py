@@ -289,7 +289,7 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
 
 
 def job_of_result(before: JobToRestart, run: str, result: str) -> str | None:
-    """Return the job, or the FlinkDeployment, that this run has started from its result; None if it does not run."""
+    """Return the job or FlinkDeployment that this run has started from its result; None if it does not run."""
     if isinstance(before.hand_over, PatchDeployment):
         is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == result
         return before.hand_over.place if is_its else None

@@ -71,7 +71,7 @@ def check_shape(job: Job, request: Request) -> None:
 
 
 def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
-    """Raise `RequestError` if `proof_sentence` would refuse a proof by files, whatever the source holds.
+    """Raise `RequestError` if a proof by files is impossible, whatever the source contains (`proof_sentence`).
 
     Such a proof needs state that is copied unchanged. That may be files of RocksDB, which native savepoints and
     checkpoints may hold (`of_files`); or key groups, if the format stays and both sides are in S3, which has checksums.

@@ -273,7 +273,7 @@ def _job_clause(ti: Any) -> str:
 
 
 def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
-    """Return the job that the run has started from its result; None if it does not run, or Flink cannot be asked."""
+    """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
         return target and job_of_result(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)

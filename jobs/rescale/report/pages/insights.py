@@ -196,7 +196,7 @@ def _labels(alike: list[ShapeAdvice]) -> str:
 
 
 _LARGE_UNION = 64 * 1024 * 1024
-"""Least bytes, over all subtasks at restore, for which a union list state gets a sentence."""
+"""Total bytes that subtasks get at restore, above which a union list state gets a sentence."""
 
 
 def union_sentences(insight: Insight) -> Iterator[str]:

@@ -3,9 +3,9 @@
 Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
 makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
 opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
-savepoint that the job was restored from, are in directories named by a hash of the original one. So are all pins of a
-job's directory of checkpoints, because a job that is started again has another one: rounds of its earlier checkpoints
-may still need their pins.
+savepoint that the job was restored from, are in directories named by a hash of the original one. The same holds for the
+job's checkpoint directory: a restarted job has another one, and rounds of its earlier checkpoints may still need their
+pins.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
@@ -158,7 +158,7 @@ class Pins:
         return join(self._outside(parent(uri)), name(uri))
 
     def _outside(self, directory: str) -> str:
-        """Return the directory for pins of files from a directory outside of the job's."""
+        """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
         return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:

@@ -28,14 +28,14 @@ KEPT_DOCUMENTS = 50
 
 
 BETWEEN_STARTS = "no directory"
-"""Stands for the directory of a job that was started again, after its cut-over had failed."""
+"""Placeholder for the checkpoint directory of a job that was started again after a failed cut-over."""
 
 
 @dataclass(frozen=True)
 class FollowedJob:
     """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape.
 
-    `checkpoints` is `BETWEEN_STARTS` until somebody follows the job's next start.
+    `checkpoints` is `BETWEEN_STARTS` until a follower of the job's next start replaces it.
     """
 
     checkpoints: str
@@ -103,7 +103,8 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
 def end_following(target: str) -> None:
     """Keep the rounds for a follower of the job's next start, which may have another directory and another shape.
 
-    The decision on the cut-over goes: the next one needs another. Does nothing if the target follows no job.
+    Removes the decision on the cut-over, because the next cut-over needs another one. Does nothing if the target
+    follows no job.
     """
     job, store = followed_job(target), open_store(target)
     if job is not None:
