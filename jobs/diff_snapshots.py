@@ -32,7 +32,7 @@ def main() -> int:
         surgery = resolve_surgery(a, declared)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
-            return diff_snapshots(a, b, tasks, surgery).document()
+            return diff_snapshots(a, b, tasks, surgery)
 
     return run_job(arguments, body)
 

@@ -154,7 +154,7 @@ def test_source_of_flink_1_is_restored_by_flink_2_as_predicted(
     snapshot = open_snapshot(str(taken.path))
     foretold = prospects(snapshot, RELEASE_LINES[-1], kafka_offsets(snapshot))
     states = {state.name: state.restores for operator in foretold.operators for state in operator.states}
-    assert states["SourceReaderState"] is states["coordinator"] is Restores.YES
+    assert states["SourceReaderState"] == states["coordinator"] == Restores.YES
     again = job.with_(parallelism=3, parameters={"seed": 12, "phase": 1})
     expected = records(12, 1)
     read = kafka_2.collect(again, tmp_path / "again", len(expected), restored=taken.path)

@@ -72,7 +72,7 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
     kept, lost, unknown = ([type_ for type_ in some if type_ in types] for some in (KEPT, LOST, OPEN))
     uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
     snapshot = open_snapshot(str(path), uids=uids)
-    said_of = {prospect.operator.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
+    said_of = {prospect.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
     for said, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
         assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), said)
     assert is_restored(flink_2, path, typed(*kept))
@@ -90,7 +90,7 @@ def test_jobs_of_flink_1_are_restored_by_flink_2_as_predicted(flink_2: Flink, na
     document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     path, job = FIXTURES / name / document["snapshot"], Job(**document["job"])
     seen = prospects(open_snapshot(str(path)), NEWEST)
-    assert all(prospect.restores is not Restores.NO for prospect in seen.operators)
+    assert all(prospect.restores != Restores.NO for prospect in seen.operators)
     assert {prospect.restores for prospect in seen.operators} == {Restores.YES} or name in ("1.20-raw", "1.20-source")
     plain = job.with_(configuration={option: value for option, value in job.configuration.items() if "timer" in option})
     assert is_restored(flink_2, path, plain)

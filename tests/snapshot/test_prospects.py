@@ -17,7 +17,7 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.prospects import Prospects, prospects
+from rescale.snapshot.prospects import ReleaseProspects, prospects
 from rescale.snapshot.reading.opening import open_snapshot
 from support.snapshots import FIXTURES, names, opened
 from support.synthetic import element_stream, operator, own_stream, snapshot
@@ -55,9 +55,9 @@ def of_flink_1(*operators: Operator) -> Snapshot:
     return replace(made, metadata=replace(made.metadata, version=4))
 
 
-def restored(foretold: Prospects) -> dict[str, str]:
+def restored(foretold: ReleaseProspects) -> dict[str, str]:
     (operator,) = foretold.operators
-    return {state.name: state.restores.value for state in operator.states}
+    return {state.name: state.restores for state in operator.states}
 
 
 @pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
@@ -81,14 +81,15 @@ def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
                     set(Restores) if line.major == 2 else {Restores.YES}
                 )
                 continue
-            assert {state.name for state in states if state.restores is not Restores.YES} <= unknown, name
+            assert {state.name for state in states if state.restores != Restores.YES} <= unknown, name
 
 
 def test_prospects_list_every_state() -> None:
     for name in names():
-        for foretold in prospects(opened(name), NEWEST).operators:
-            held = {state.name for header in foretold.operator.keyed_headers if header for state in header.states}
-            held |= {state.name for stream in foretold.operator.operator for state in stream.states}
+        shown = opened(name)
+        for foretold, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
+            held = {state.name for header in held_by.keyed_headers if header for state in header.states}
+            held |= {state.name for stream in held_by.operator for state in stream.states}
             assert held <= {state.name for state in foretold.states}, name
 
 
@@ -164,7 +165,7 @@ def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
             (release,) = (release_line for release_line in RELEASE_LINES if str(release_line) == line)
             judged = prospects(opened_one, release, kafka_offsets(opened_one))
             by_name_and_line[name, line] = {
-                s.name: s.restores.value for operator in judged.operators for s in operator.states
+                s.name: s.restores for operator in judged.operators for s in operator.states
             }
     for name in ("1.17.2-consumer", "1.20-consumer"):
         assert by_name_and_line[name, "2.3"]["topic-partition-offset-states"] == "no"
@@ -208,4 +209,4 @@ def test_state_without_types_has_an_unknown_prospect() -> None:
 def test_operator_has_the_prospect_of_its_worst_state() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
     foretold = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
-    assert [operator.restores.value for operator in foretold.operators] == ["no", "yes"]
+    assert [operator.restores for operator in foretold.operators] == ["no", "yes"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from rescale.execution.compare.diff.differences import SnapshotDiff, StateDiff
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.slot import Slot
+from rescale.report.differences import DiffDocument, DiffedState
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
@@ -17,11 +17,11 @@ from support.canonical import Record, read_group, write_group
 from support.planting import Result
 
 
-def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
+def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> DiffDocument:
     return diff_snapshots(a, b, InProcessTasks(order=Random(1)), surgery)
 
 
-def against_source(result: Result, name: str) -> SnapshotDiff:
+def against_source(result: Result, name: str) -> DiffDocument:
     """Compare the result (B) with its source (A), check that the mirrored difference is the same, and return it."""
     source, target = snapshots.opened(name), result.opened()
     difference, mirrored = diff(source, target), diff(target, source)
@@ -31,11 +31,11 @@ def against_source(result: Result, name: str) -> SnapshotDiff:
     return difference
 
 
-def unlike(difference: SnapshotDiff) -> list[StateDiff]:
+def unlike(difference: DiffDocument) -> list[DiffedState]:
     return [state for operator in difference.operators for state in operator.states if not state.equal]
 
 
-def the_only(difference: SnapshotDiff) -> StateDiff:
+def the_only(difference: DiffDocument) -> DiffedState:
     assert not difference.equal
     assert not any(operator.differences for operator in difference.operators)
     (state,) = unlike(difference)

@@ -16,25 +16,32 @@ _RESTORED = ("RUNNING", "FINISHED")
 """The values of `ExecutionState` of a task that has restored its state."""
 
 
-class JobLine(msgspec.Struct, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and as `total`."""
+class _JobState(msgspec.Struct, frozen=True):
+    """Id, name and state of a job; `state` is a value of `JobStatus`."""
 
     job_id: str = msgspec.field(name="jid")
     name: str
     state: str
-    tasks: Mapping[str, int] = {}
 
     @property
     def ended(self) -> bool:
+        """Whether the job is in a terminal state."""
         return self.state in _ENDED
+
+    def _runs(self, restored: int, tasks: int) -> bool:
+        """Tell whether the job has finished, or all of its tasks have restored their state and run or have finished."""
+        return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
+
+
+class JobLine(_JobState, frozen=True):
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and as `total`."""
+
+    tasks: Mapping[str, int] = {}
 
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        if self.state == "FINISHED":
-            return True
-        restored = sum(self.tasks.get(state.lower(), 0) for state in _RESTORED)
-        return self.state == "RUNNING" and restored == self.tasks.get("total", 0) > 0
+        return self._runs(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
 
 
 class Vertex(msgspec.Struct, frozen=True):
@@ -57,29 +64,16 @@ class Vertex(msgspec.Struct, frozen=True):
         return self.tasks.get("FINISHED", 0) == self.parallelism
 
 
-class Job(msgspec.Struct, frozen=True):
-    """Details of a job (`JobDetailsInfo`); `state` is a value of `JobStatus`."""
+class Job(_JobState, frozen=True):
+    """Details of a job (`JobDetailsInfo`)."""
 
-    job_id: str = msgspec.field(name="jid")
-    name: str
-    state: str
     vertices: tuple[Vertex, ...]
-
-    @property
-    def ended(self) -> bool:
-        """Whether the job is in a terminal state."""
-        return self.state in _ENDED
 
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        if self.state == "FINISHED":
-            return True
-        states = Counter[str]()
-        for vertex in self.vertices:
-            states.update(vertex.tasks)
-        restored = sum(states[state] for state in _RESTORED)
-        return self.state == "RUNNING" and states.total() > 0 and states.total() == restored
+        states = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
+        return self._runs(sum(states[state] for state in _RESTORED), states.total())
 
     @property
     def parallelism(self) -> int:

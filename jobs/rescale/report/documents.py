@@ -12,6 +12,7 @@ from rescale.insight.cluster_estimate import ClusterReport
 from rescale.insight.insight import Insight
 from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.follower.rounds import Round
+from rescale.snapshot.prospects import ReleaseProspects
 from rescale.snapshot.surgery import Surgery
 from rescale.text.error_document import ErrorDocument
 
@@ -65,40 +66,6 @@ class KafkaSource(msgspec.Struct, frozen=True):
     findings: tuple[KafkaFinding, ...]
     per_subtask: tuple[int, ...]
     new_per_subtask: tuple[int, ...] | UnsetType = UNSET
-
-
-class RestoreReason(msgspec.Struct, frozen=True):
-    """Why another release of Flink does not restore a state, the Flink class of this rule, and what to do."""
-
-    why: str
-    flink_class: str
-    way: str
-
-
-class StateProspect(msgspec.Struct, frozen=True):
-    """Whether another release of Flink restores a state; `restores` is a value of `Restores`."""
-
-    name: str
-    restores: str
-    reason: RestoreReason | None
-
-
-class OperatorProspect(msgspec.Struct, frozen=True):
-    """Whether another release of Flink restores the states of an operator."""
-
-    operator_id: str
-    label: str
-    restores: str
-    states: tuple[StateProspect, ...]
-
-
-class ReleaseProspects(msgspec.Struct, frozen=True):
-    """State that another release of Flink would restore; `reason` is why it cannot read the snapshot at all."""
-
-    release: str
-    restores: str
-    reason: RestoreReason | None
-    operators: tuple[OperatorProspect, ...]
 
 
 class InspectedState(msgspec.Struct, frozen=True):

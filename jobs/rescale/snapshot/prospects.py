@@ -8,7 +8,9 @@ state fails alone, except in the format of the heap backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
 
 from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
@@ -31,8 +33,41 @@ from rescale.snapshot.model import Operator, Snapshot
 _ORDER = list(Restores)
 
 
-@dataclass(frozen=True)
-class JudgedState:
+class RestoreReason(msgspec.Struct, frozen=True):
+    """Why another release of Flink does not restore a state, the Flink class of this rule, and what to do."""
+
+    why: str
+    flink_class: str
+    way: str
+
+
+class StateProspect(msgspec.Struct, frozen=True):
+    """Whether another release of Flink restores a state; `restores` is a value of `Restores`."""
+
+    name: str
+    restores: str
+    reason: RestoreReason | None
+
+
+class OperatorProspect(msgspec.Struct, frozen=True):
+    """Whether another release of Flink restores the states of an operator."""
+
+    operator_id: str
+    label: str
+    restores: str
+    states: tuple[StateProspect, ...]
+
+
+class ReleaseProspects(msgspec.Struct, frozen=True):
+    """State that another release of Flink would restore; `reason` is why it cannot read the snapshot at all."""
+
+    release: str
+    restores: str
+    reason: RestoreReason | None
+    operators: tuple[OperatorProspect, ...]
+
+
+class JudgedState(NamedTuple):
     """Prospect of a state, or of other content of an operator; `reason` is None if Flink restores it."""
 
     name: str
@@ -43,28 +78,7 @@ class JudgedState:
         return Restores.YES if self.reason is None else self.reason.restores
 
 
-@dataclass(frozen=True)
-class JudgedOperator:
-    """Prospect of an operator, which is the prospect of its worst state; Flink restores an operator without state."""
-
-    operator: Operator
-    states: tuple[JudgedState, ...]
-
-    @property
-    def restores(self) -> Restores:
-        return max((state.restores for state in self.states), key=_ORDER.index, default=Restores.YES)
-
-
-@dataclass(frozen=True)
-class Prospects:
-    """Prospects of a snapshot; `reason` is set if the release cannot read `_metadata`, and so restores nothing."""
-
-    line: ReleaseLine
-    reason: Reason | None
-    operators: tuple[JudgedOperator, ...]
-
-
-def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> Prospects:
+def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> ReleaseProspects:
     """Return the prospects of restoring the snapshot on the release line `line`; `kafka` has its readable offsets."""
     version = snapshot.metadata.version
     reason = None
@@ -78,18 +92,28 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
             "converted to an older version",
         )
     judge = _Judge(line, major_of_writer(version), kafka)
-    return Prospects(
-        line,
-        reason,
-        tuple(
-            JudgedOperator(operator, tuple(_with_overall_reason(state, reason) for state in judge.states(operator)))
-            for operator in snapshot.operators
-        ),
-    )
+    operators = []
+    for operator in snapshot.operators:
+        states = [JudgedState(state.name, reason or state.reason) for state in judge.states(operator)]
+        operators.append(
+            OperatorProspect(
+                operator.operator_id,
+                operator.label,
+                _worst(state.restores for state in states),
+                tuple(StateProspect(state.name, state.restores.value, _explained(state.reason)) for state in states),
+            )
+        )
+    restores = _worst(Restores(operator.restores) for operator in operators)
+    return ReleaseProspects(str(line), restores, _explained(reason), tuple(operators))
 
 
-def _with_overall_reason(state: JudgedState, whole: Reason | None) -> JudgedState:
-    return JudgedState(state.name, whole or state.reason)
+def _worst(restores: Iterable[Restores]) -> str:
+    """Return the worst outcome; state that does not exist is restored."""
+    return max(restores, key=_ORDER.index, default=Restores.YES).value
+
+
+def _explained(reason: Reason | None) -> RestoreReason | None:
+    return None if reason is None else RestoreReason(reason.why, reason.rule, reason.way)
 
 
 class _Judge:

@@ -41,7 +41,7 @@ def in_this_process() -> Any:
         }
         declared = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
         surgery = resolve_surgery(a, declared)
-        return ResultDocument("", msgspec.json.encode(diff(a, b, surgery).document()))
+        return ResultDocument("", msgspec.json.encode(diff(a, b, surgery)))
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield

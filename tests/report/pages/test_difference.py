@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from rescale.execution.compare.diff.differences import (
-    Amount,
-    OperatorDiff,
-    SnapshotDiff,
-    StateDiff,
-)
-from rescale.report.differences import ListedDifference, ListedShape
+from rescale.execution.compare.diff.differences import amount, diffed_state
+from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference, ListedShape
 from rescale.report.pages.difference import difference_text
+from rescale.snapshot.surgery import NO_SURGERY
 
-SHAPES = (ListedShape(2, 128), ListedShape(3, 1000))
-
-
-def text(*operators: OperatorDiff) -> str:
-    return difference_text(SnapshotDiff("/a", "/b", operators).document())
+A, B = ListedShape(2, 128), ListedShape(3, 1000)
 
 
-def operator(*states: StateDiff, differences: tuple[ListedDifference, ...] = ()) -> OperatorDiff:
-    return OperatorDiff("0" * 32, "orders", SHAPES, states, differences)
+def text(*operators: DiffedOperator) -> str:
+    equal = all(operator.equal for operator in operators)
+    return difference_text(DiffDocument("equal" if equal else "different", equal, "/a", "/b", operators, NO_SURGERY))
 
 
-SAME = StateDiff("total", "VALUE Long", "records", Amount(1234, 255 << 120), Amount(1234, 255 << 120))
+def operator(*states: DiffedState, differences: tuple[ListedDifference, ...] = ()) -> DiffedOperator:
+    equal = not differences and all(state.equal for state in states)
+    return DiffedOperator("0" * 32, "orders", equal, A, B, differences, states)
+
+
+SAME = diffed_state("total", "VALUE Long", "records", amount(1234, 255 << 120), amount(1234, 255 << 120))
 
 
 def test_equal_snapshots_are_reported_as_equal() -> None:
@@ -45,7 +43,7 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
         ListedDifference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
         ListedDifference("other number", {"element": "5"}, "1 time", "2 times"),
     )
-    unlike = StateDiff("last", "MAP", "records", Amount(3, 1), Amount(2, 2), named, 12, "for a reason")
+    unlike = diffed_state("last", "MAP", "records", amount(3, 1), amount(2, 2), named, 12, "for a reason")
     said = text(operator(SAME, unlike))
     assert "\ndifferent: 1 of 2 states\n" in said
     assert said.endswith(
@@ -59,11 +57,11 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
 
 def test_operator_on_one_side_only_is_listed_without_its_states() -> None:
     only = ListedDifference("only in A", {"operator": "orders"}, "5 bytes of state", None)
-    said = text(operator(StateDiff("last", "VALUE", "records", Amount(3, 1), Amount()), differences=(only,)))
+    said = text(operator(diffed_state("last", "VALUE", "records", amount(3, 1), amount()), differences=(only,)))
     assert "\ndifferent: 1 of 1 state, and 1 operator\n" in said
     assert said.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
 
 
 def test_state_that_was_not_searched_says_so() -> None:
-    unlike = StateDiff("last", "VALUE", "records", Amount(3, 1), Amount())
+    unlike = diffed_state("last", "VALUE", "records", amount(3, 1), amount())
     assert text(operator(unlike)).endswith("orders, last\n  the differing entries were not searched for")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rescale.flink.serializers.release_rules import Restores
-from rescale.report.documents import OperatorProspect, ReleaseProspects, RestoreReason, StateProspect
 from rescale.report.page import Bullets, Command, Page
 from rescale.report.pages.other_release import prospects_section
 from rescale.report.renderers.text import render_text
+from rescale.snapshot.prospects import OperatorProspect, ReleaseProspects, RestoreReason, StateProspect
 
 GONE = RestoreReason("the serializer is gone", "org.flink.Gone", "keep the old release")
 NEWER = RestoreReason("the format is newer", "org.flink.Newer", "use a later release")

@@ -118,9 +118,7 @@ def _open_fields() -> Form:
             description_md="Without an answer in this time, the plan counts as rejected. Empty: the time in the "
             f"platform's settings, or {APPROVAL_MINUTES} minutes.",
         ),
-        "connection": Param(
-            None,
-            type=["null", "string"],
+        "connection": line(
             title="Connection",
             description_md="The id of an Airflow connection of type aws for access to S3. Empty: the access that the "
             "worker has in its own environment. Must be empty if steps run in pods.",
@@ -154,9 +152,7 @@ def _fields_without_option(section: FormSection) -> Form:
             }
         case FormSection.STORAGE:
             return {
-                "source_connection": Param(
-                    None,
-                    type=["null", "string"],
+                "source_connection": line(
                     title=SOURCE_CONNECTION,
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
@@ -202,6 +198,11 @@ def lines(*, pattern: str = ".", **schema: Any) -> Param:
 def flag(**schema: Any) -> Param:
     """Return a switch that is off. Its type allows null, so that the form does not mark it as required."""
     return Param(False, type=["boolean", "null"], **schema)
+
+
+def line(**schema: Any) -> Param:
+    """Return a field of one string, which is null if it is empty. It is not marked as required."""
+    return Param(None, type=["null", "string"], **schema)
 
 
 def choice(shown: Mapping[Any, str], **schema: Any) -> Param:

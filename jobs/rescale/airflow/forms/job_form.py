@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 
 from rescale.airflow.forms.filled_form import lines_of
-from rescale.airflow.forms.form import Form, choice, lines, rescale_form
+from rescale.airflow.forms.form import Form, choice, line, lines, rescale_form
 from rescale.airflow.forms.live_form import live_fields
 from rescale.airflow.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import SavepointFormat, StopMode
@@ -70,9 +70,7 @@ def _job_fields() -> Form:
             title="Job",
             description_md="The name of a running job, if it is unique, or its id, which changes with every start.",
         ),
-        "savepoints": Param(
-            None,
-            type=["null", "string"],
+        "savepoints": line(
             pattern=PLACE,
             title="Savepoints",
             description_md="The directory in which Flink writes the savepoint. Flink and the workers need access. "
@@ -112,16 +110,12 @@ def _hand_over_fields() -> Form:
             description_md="How to start the job from the result, or again if the rescale fails. The parallelism of "
             "single operators must be set in the job's code.",
         ),
-        "jar": Param(
-            None,
-            type=["null", "string"],
+        "jar": line(
             title="Jar",
             description_md="To run a jar: the file name of an uploaded jar (the last one of that name), or its id. "
             "Without a persistent `web.upload.dir`, Flink loses uploaded jars when the JobManager ends.",
         ),
-        "deployment": Param(
-            None,
-            type=["null", "string"],
+        "deployment": line(
             pattern=PATCHED,
             title="FlinkDeployment",
             description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
@@ -133,9 +127,7 @@ def _hand_over_fields() -> Form:
 def _starting_fields() -> Form:
     """Return the fields that some hand-overs need."""
     return {
-        "entry_class": Param(
-            None,
-            type=["null", "string"],
+        "entry_class": line(
             title="Entry class",
             section=_STARTING,
             description_md="To run a jar: the class with `main`. Empty: the class that the jar's manifest names.",
@@ -154,9 +146,7 @@ def _starting_fields() -> Form:
             description_md='To run a jar: Flink options for the job, such as `{"state.backend.type": "rocksdb"}`. '
             "No secrets.",
         ),
-        "kubernetes_connection": Param(
-            None,
-            type=["null", "string"],
+        "kubernetes_connection": line(
             title="Connection to Kubernetes",
             section=_STARTING,
             description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "

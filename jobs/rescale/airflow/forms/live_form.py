@@ -11,7 +11,7 @@ import msgspec
 from airflow.sdk import Param
 
 from rescale.airflow.forms.filled_form import is_set, values_of
-from rescale.airflow.forms.form import Form, choice, flag
+from rescale.airflow.forms.form import Form, choice, flag, line
 from rescale.flink_rest.client import StopMode
 from rescale.options.rows import FOLLOWED, OPTIONS
 from rescale.planning.request.result_files import Files
@@ -105,9 +105,7 @@ def live_fields() -> Form:
             description_md="While the new job runs, every record of the result is compared with the old job's last "
             "checkpoint. The rounds prove the changed records; this reads all state once more.",
         ),
-        "pause_above": Param(
-            None,
-            type=["null", "string"],
+        "pause_above": line(
             title="Most bytes a second",
             section=_SECTION,
             description_md="Pauses after a round until the average rate of bytes read and written is at most this, "

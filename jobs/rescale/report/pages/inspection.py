@@ -18,7 +18,7 @@ from rescale.report.page import Block, Bullets, Page, Table, WarningBlock, parag
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
-from rescale.report.pages.other_release import prospects_document, prospects_section
+from rescale.report.pages.other_release import prospects_section
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, cut_table, left_operators, lowest, state_bytes
 from rescale.snapshot.findings import findings
@@ -62,7 +62,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
             *unused_names_note(snapshot.unused_names),
         ),
         snapshot_insight(snapshot),
-        None if line is None else prospects_document(prospects(snapshot, line, kafka)),
+        None if line is None else prospects(snapshot, line, kafka),
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rescale.flink.serializers.release_rules import Reason, Restores
-from rescale.report.documents import OperatorProspect, ReleaseProspects, RestoreReason, StateProspect
+from rescale.flink.serializers.release_rules import Restores
 from rescale.report.page import Block, Bullets, Command, Section, paragraph
 from rescale.report.shortening import cut_lines, cut_table
-from rescale.snapshot.prospects import Prospects
+from rescale.snapshot.prospects import OperatorProspect, ReleaseProspects
 from rescale.text.names import first_of, quoted
 from rescale.text.units import counted
 
@@ -17,31 +16,6 @@ _MEANING = (
     "same states with the same types. Every release may plan SQL jobs into other operators. "
     '"unknown" means that the bytes do not show it'
 )
-
-
-def prospects_document(prospects: Prospects) -> ReleaseProspects:
-    """Return the prospects as a document; restored states have no reason."""
-    restores = (operator.restores for operator in prospects.operators)
-    return ReleaseProspects(
-        str(prospects.line),
-        max(restores, key=list(Restores).index, default=Restores.YES).value,
-        _reason(prospects.reason),
-        tuple(
-            OperatorProspect(
-                operator.operator.operator_id,
-                operator.operator.label,
-                operator.restores.value,
-                tuple(
-                    StateProspect(state.name, state.restores.value, _reason(state.reason)) for state in operator.states
-                ),
-            )
-            for operator in prospects.operators
-        ),
-    )
-
-
-def _reason(reason: Reason | None) -> RestoreReason | None:
-    return None if reason is None else RestoreReason(reason.why, reason.rule, reason.way)
 
 
 def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:

@@ -74,7 +74,11 @@ def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
     (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
     with patch("rescale.execution.compare.diff.record_search._FEW", few):
         first, other = sorted(unlike(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state)
-    assert (first.state, first.differing, [d.found for d in first.differences]) == ("history", 1, ["other value"])
+    assert (first.state, first.differing_at_least, [d.found for d in first.differences]) == (
+        "history",
+        1,
+        ["other value"],
+    )
     assert first.differences[0].a == f"{len(history.value)} bytes 0x{history.value[:32].hex()}" + "…" * (
         len(history.value) > 32
     )

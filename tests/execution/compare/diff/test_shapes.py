@@ -60,7 +60,7 @@ def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
     difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_processes())
     assert difference.equal, unlike(difference)
-    shapes = {operator.shapes[1] for operator in difference.operators}
+    shapes = {operator.b for operator in difference.operators}
     assert {shape.max_parallelism for shape in shapes if shape} == {int(max_parallelism)}
 
 

@@ -14,12 +14,12 @@ from rescale.execution.compare.diff.differences import (
     ONLY_IN,
     OTHER_NUMBER,
     OTHER_VALUE,
-    Amount,
     Side,
+    amount,
 )
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.report.differences import ListedDifference
+from rescale.report.differences import ListedDifference, StateAmount
 from rescale.snapshot.locate import Extent
 from rescale.text.units import counted
 
@@ -59,8 +59,8 @@ class DigestedItems(NamedTuple):
 
 
 class ItemComparison(NamedTuple):
-    a: Amount
-    b: Amount
+    a: StateAmount
+    b: StateAmount
     differences: tuple[ListedDifference, ...]
     differing: int
     remark: str | None = None
@@ -134,13 +134,13 @@ def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDiffer
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
-def _amount(items: Sequence[DigestedItem]) -> Amount:
-    return Amount(len(items), sum(item.digest for item in items) % MODULUS)
+def _amount(items: Sequence[DigestedItem]) -> StateAmount:
+    return amount(len(items), sum(item.digest for item in items) % MODULUS)
 
 
-def _distinct(items: Sequence[DigestedItem]) -> Amount:
+def _distinct(items: Sequence[DigestedItem]) -> StateAmount:
     digests = {item.digest for item in items}
-    return Amount(len(digests), sum(digests) % MODULUS)
+    return amount(len(digests), sum(digests) % MODULUS)
 
 
 def _sort_key(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:

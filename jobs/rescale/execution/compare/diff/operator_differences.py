@@ -9,14 +9,14 @@ from rescale.execution.compare.diff.differences import (
     ONLY_IN,
     OTHER_TYPE,
     OTHER_VALUE,
-    Amount,
-    StateDiff,
+    amount,
+    diffed_state,
 )
 from rescale.execution.compare.diff.pairs import OperatorPair
 from rescale.execution.sources.byte_digests import digest
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.report.differences import ListedDifference, ListedShape
+from rescale.report.differences import DiffedState, ListedDifference, ListedShape, StateAmount
 from rescale.snapshot.model import Operator
 from rescale.text.units import counted
 
@@ -97,7 +97,7 @@ def _type(info: StateMetaInfo) -> str:
     return f"{info.state_type} {', '.join(map(type_name, info.content_serializers))}"
 
 
-def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> StateDiff | None:
+def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> DiffedState | None:
     """Compare a state whose content is opaque; None if neither snapshot has it."""
     if a is None and b is None:
         return None
@@ -105,11 +105,11 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Sta
     if a != b:
         kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
         differences = (ListedDifference(kind_of_difference, {}, _size(a), _size(b)),)
-    return StateDiff(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
+    return diffed_state(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
 
 
-def _opaque(data: bytes | None) -> Amount:
-    return Amount(len(data), digest([data])) if data is not None else Amount()
+def _opaque(data: bytes | None) -> StateAmount:
+    return amount(len(data), digest([data])) if data is not None else amount()
 
 
 def _size(data: bytes | None) -> str | None:

@@ -8,12 +8,10 @@ from rescale.execution.compare.diff.contents import ElementFormatter
 from rescale.execution.compare.diff.copies import CopyDigester
 from rescale.execution.compare.diff.differences import (
     OTHER_TYPE,
-    Amount,
     BothFiles,
-    OperatorDiff,
     Side,
-    SnapshotDiff,
-    StateDiff,
+    amount,
+    diffed_state,
 )
 from rescale.execution.compare.diff.first_pass import FirstPass, StatePart, digest_all
 from rescale.execution.compare.diff.items import (
@@ -38,14 +36,14 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
-from rescale.report.differences import ListedDifference
+from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference, StateAmount
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, apply_surgery
 
 _TTL_REMARK = "state with a time to live stores the time at which each value was last written or read"
 
 
-def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
+def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> DiffDocument:
     """Compare two snapshots state by state, after applying the declared `surgery` to `a`.
 
     Raises `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
@@ -55,11 +53,12 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     files: BothFiles = (a.contents, b.contents)
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
-    operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
-    return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators), surgery)
+    operators = (*_masters(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
+    equal = all(operator.equal for operator in operators)
+    return DiffDocument("equal" if equal else "different", equal, a.directory, b.directory, operators, surgery)
 
 
-def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
+def _masters(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
     """Compare the state of hooks of the job manager (`MasterTriggerRestoreHook`), as if they were an operator."""
     hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
     states = [
@@ -68,7 +67,8 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
         if (state := opaque_state(name, "MASTER HOOK", hooks[0].get(name), hooks[1].get(name)))
     ]
     if states:
-        yield OperatorDiff("", "job manager", (None, None), tuple(states), ())
+        equal = all(state.equal for state in states)
+        yield DiffedOperator("", "job manager", equal, None, None, (), tuple(states))
 
 
 class _Comparison:
@@ -79,15 +79,16 @@ class _Comparison:
         self._first_pass = first_pass
         self._tasks = tasks
 
-    def operator(self, i: int, pair: OperatorPair) -> OperatorDiff:
+    def operator(self, i: int, pair: OperatorPair) -> DiffedOperator:
         a, b = pair.sides
         coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
         coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
-        states = [*self._records(i, pair), *self._parts(i, pair), *([coordinator] if coordinator else [])]
+        states = (*self._records(i, pair), *self._parts(i, pair), *([coordinator] if coordinator else []))
         differences = tuple(operator_differences(pair))
-        return OperatorDiff(pair.operator_id, pair.label, (shape_of(a), shape_of(b)), tuple(states), differences)
+        equal = not differences and all(state.equal for state in states)
+        return DiffedOperator(pair.operator_id, pair.label, equal, shape_of(a), shape_of(b), differences, states)
 
-    def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+    def _records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the keyed states of a pair that is compared by record, by name."""
         a, b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
@@ -106,9 +107,9 @@ class _Comparison:
             differences, differing = (*type_difference, *differences), differing + len(type_difference)
             kind = type_a or type_b or "unknown"
             remark = _TTL_REMARK if differing and "TTL<" in kind else None
-            yield StateDiff(name, kind, "records", *amounts[name], differences, differing, remark)
+            yield diffed_state(name, kind, "records", *amounts[name], differences, differing, remark)
 
-    def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+    def _parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the key groups, elements and copies of a pair."""
         types = [element_types(operator) for operator in pair.sides]
         for part, items in self._first_pass.items.items():
@@ -126,7 +127,7 @@ class _Comparison:
                 compared = compare_bags(items, part.mode, self._contents(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
                 compared = _with_types(compared, *(side_types.get(part.state) for side_types in types))
-            yield StateDiff(state, kind, counted, *compared)
+            yield diffed_state(state, kind, counted, *compared)
 
     def _copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
@@ -158,5 +159,5 @@ def _with_types(compared: ItemComparison, type_a: str | None, type_b: str | None
     )
 
 
-def _amount(digest: StateDigest | None) -> Amount:
-    return Amount(digest.records, digest.digest) if digest is not None else Amount()
+def _amount(digest: StateDigest | None) -> StateAmount:
+    return amount(digest.records, digest.digest) if digest is not None else amount()
