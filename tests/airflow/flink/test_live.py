@@ -119,7 +119,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
             pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
         ):
             story.follow()
-        assert "the same target: it continues the rounds" in str(caught.value.advice)
+        assert "the same target: it goes on with the rounds" in str(caught.value.advice)
         made, last = len(reported), reported[-1]
         again = story.again()
         again.state.update(story.state)  # as if all tasks of the run were cleared
