@@ -61,7 +61,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "home")
     server: S3Server = request.getfixturevalue("s3")
     home = f"s3://{server.new_bucket('following')}/home"
-    for place in ("target", "target.rescale", "target-5", "target-5.rescale"):
+    for place in ("target", "target.rescale", "target-5", "target-5.rescale", "2/target.rescale"):
         server.declare(f"{home}/{place}")
     return home
 
