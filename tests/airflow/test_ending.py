@@ -168,7 +168,8 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
     base = Places(round_target(plan.target, 3), "").metadata
     open_store(base).put(base, b"metadata")
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
-    assert "this target, which goes on with the rounds; or remove the 2 files" in advice
+    assert "this target: it goes on with the rounds, unless somebody else has started the job again; or" in advice
+    assert "remove the 2 files" in advice
     decide_cut_over(plan.target, OWN, "given up by ada", approved=False)
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
     assert "goes on with the rounds" not in advice, "the run would read the decision and give up at once"

@@ -18,7 +18,7 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
-from rescale.following.follower import Follower, Limits
+from rescale.following.follower import Follower, Limits, finished_plan
 from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -114,8 +114,11 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert Pins(follower.target, job.directory).numbers() == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
+    assert finished_plan(follower.target) is None
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
+    assert finished_plan(follower.target) is not None
+    assert finished_plan(follower.target, {"host": "there"}) is None, "a result of another run was taken for its own"
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
     left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
     assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
@@ -300,6 +303,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     follower.move_last(planned)
     if published:
         publish(failed)
+    assert (finished_plan(follower.target, follower.by) is not None) == published
     leave(follower)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
@@ -310,7 +314,11 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
     checkpoints_follow(again, [4])
     follower = follower_of(again, home)
+    before = follower.newest_round()
+    assert before is not None
+    assert not follower.is_of_this_start(before)
     (made,) = follow(follower, 1)
+    assert follower.is_of_this_start(made)
     assert (made.kind, made.number, made.root, made.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
     pins = [Pins(follower.target, directory) for directory in (job.directory, again.directory)]
     assert [each.numbers() for each in pins] == [[3], [4]], "the base needs the first"

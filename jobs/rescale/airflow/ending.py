@@ -188,7 +188,8 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
         if claim is None and cut_over_place(target) not in files and finished_rounds(target):
-            advice += "; or trigger another run with the job's name and this target, which goes on with the rounds"
+            advice += "; or trigger another run with the job's name and this target: it goes on with the rounds, unless"
+            advice += " somebody else has started the job again"
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"

@@ -151,6 +151,10 @@ class Follower:
         rounds = finished_rounds(self.target)
         return read_round(self.target, rounds[-1]) if rounds else None
 
+    def is_of_this_start(self, made: Round) -> bool:
+        """Return whether a round is of the followed start of the job, and not of an earlier one."""
+        return made.checkpoint in self._pins.numbers()
+
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
         before = self.newest_round()
@@ -375,12 +379,14 @@ class Follower:
         )
 
 
-def finished_plan(target: str) -> Plan | None:
-    """Return the plan of the target's published result, or None if it is not published."""
-    digest = claimed_by(target)
-    if digest is None or state_of(target, digest) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
+def finished_plan(target: str, by: dict[str, str] | None = None) -> Plan | None:
+    """Return the plan of the target's published result; None if it is not published, or not `by` this process."""
+    claim = claim_on(target)
+    if claim is None or (by is not None and claim.by != by):
         return None
-    return load_plan(Places(target, digest).plan)
+    if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
+        return None
+    return load_plan(Places(target, claim.plan).plan)
 
 
 def _values(options: Values) -> Values:

@@ -53,7 +53,8 @@ _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
 
 
-_ANOTHER_RUN = "trigger another run with the job's name and the same target: it goes on with the rounds of this one"
+_SAME_TARGET = "trigger another run with the job's name and the same target: it goes on with the rounds of this one"
+_ANOTHER_TARGET = "trigger another run with the job's name and another target: it makes a new base"
 
 
 class WentBackError(RequestError):
@@ -117,8 +118,12 @@ class CutOver:
     def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         """Make the last round, publish it, and start the job from it; return its plan, and the new job.
 
-        Raises `WentBackError` if that failed and the job was started again with its old shape.
+        Raises `WentBackError` if that failed and the job was started again with its old shape, now or by an earlier
+        try: the target may be another run's by now.
         """
+        if self.mark.went_back:
+            what = "the cut-over failed in an earlier try of this task, which started the job again as it was"
+            raise WentBackError(what, path=self.follower.target, advice=self._leave())
         while True:
             try:
                 return self._attempt(parts)
@@ -131,7 +136,7 @@ class CutOver:
 
     def _attempt(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         since = self._ended = self._ended or time.monotonic()
-        plan = finished_plan(self.follower.target)
+        plan = finished_plan(self.follower.target, self.follower.by)
         if plan is None:
             self._settle()
             plan = self._last_round(parts)
@@ -195,13 +200,20 @@ class CutOver:
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
+        self.mark.set_went_back()
+        another_run = self._leave()
+        what = f"the cut-over failed, and the job runs again as it was: {error.what}"
+        advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
+        return error.recast(WentBackError, what, advice=advice)
+
+    def _leave(self) -> str:
+        """Leave the rounds to another run, and return the advice to trigger it."""
         try:
             leave(self.follower)
-        except RescaleError as left:
-            log.warning("the target is not ready for another run yet: %s", left)
-        what = f"the cut-over failed, and the job runs again as it was: {error.what}"
-        advice = Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN
-        return error.recast(WentBackError, what, advice=advice)
+        except RescaleError as error:
+            log.warning("the rounds cannot be left to another run: %s", error)
+            return _ANOTHER_TARGET
+        return _SAME_TARGET
 
 
 def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:

@@ -96,7 +96,7 @@ class Watch:
                 self._copy_ahead()
             return
         made = self.follower.newest_round()
-        if made is None or self._has_newer(made):  # the newest round may be of an earlier start of the job
+        if made is None or self._has_newer(made) or not self.follower.is_of_this_start(made):
             made = self._next_round(made)
         while (waits_for := self.waits_for(made)) is not None:
             self.report(made, waits_for)

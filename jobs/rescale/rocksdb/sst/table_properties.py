@@ -13,7 +13,7 @@ from rescale.rocksdb.sst.table_entries import IndexFormat
 from rescale.text.errors import UnsupportedError
 
 PREFIX = "rocksdb."
-SESSION = "creating.session.identity"
+SESSION, _NUMBER = "creating.session.identity", "original.file.number"
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 """Metaindex names of the properties block and of the block of range tombstones."""
 
@@ -30,7 +30,8 @@ class TableProperties:
     `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
     values and index, in bytes, are those before compression. `global_sequence` is the sequence number of all rows of an
     ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file, empty if it
-    is unknown: RocksDB draws one whenever it opens a database (`DBImpl::SetDbSessionId`).
+    is unknown: RocksDB draws one whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the stored number
+    of the file in this session, empty if it is unknown: an import gives the file another one.
     """
 
     column_family: str
@@ -44,6 +45,7 @@ class TableProperties:
     index_format: IndexFormat
     global_sequence: int
     session: bytes
+    number: bytes
 
 
 def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
@@ -82,6 +84,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
         ),
         global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
         session=values.get(f"{PREFIX}{SESSION}".encode(), b""),
+        number=values.get(f"{PREFIX}{_NUMBER}".encode(), b""),
     )
 
 

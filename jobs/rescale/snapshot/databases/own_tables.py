@@ -130,7 +130,7 @@ def _uploaded_again(
     return frozenset(
         old.file.name
         for old, new in pairs
-        if (session := _session(earlier, old)) is not None and session == _session(later, new)
+        if (writer := _writer(earlier, old)) is not None and writer == _writer(later, new)
     )
 
 
@@ -139,12 +139,13 @@ def _entry(table: LiveTable) -> LiveFile:
     return replace(table.file, level=0, fields=())
 
 
-def _session(snapshot: Snapshot, table: LiveTable) -> bytes | None:
-    """Return the session of RocksDB that has written a file; None if it is unknown."""
+def _writer(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
+    """Return the session of RocksDB that wrote a file, and the file's number in it; None if the session is unknown."""
     try:
-        return open_table(table, snapshot.contents).properties.session or None
+        properties = open_table(table, snapshot.contents).properties
     except UnsupportedError:
         return None
+    return (properties.session, properties.number) if properties.session else None
 
 
 def _rewritten(

@@ -19,7 +19,7 @@ CANONICAL = "2-canonical-rocksdb"
 @pytest.mark.parametrize(
     ("a", "b", "what"),
     [
-        ("2-canonical-hashmap", "2-heap-checkpoint", "one snapshot is of the heap backend"),
+        ("2-canonical-hashmap", "2-heap-checkpoint", "only one snapshot is in the heap backend's format"),
         ("2-unaligned", "2-unaligned", "records in flight"),
         ("1.20-heap-native", "1.20-heap-native-compressed", "by whole key groups"),
     ],
