@@ -196,7 +196,7 @@ def test_end_of_a_live_rescale_is_silent_about_files_of_another_run(plan: Plan) 
     claim(plan, by={**OWN, "run": "another"})
     execute_without_spark(plan)
     error = ended(xcoms, has_job=True, failed=(FOLLOW,))
-    assert "the job was cut over, and another one has claimed the target (plan " in error.what
+    assert "the job was cut over, and another run has claimed the target (plan " in error.what
     assert "run another" in error.what
     assert "published" not in error.what
     assert DISCARD not in error.advice

@@ -79,7 +79,7 @@ def test_published_plan_needs_no_approval(tmp_path: Path, monkeypatch: pytest.Mo
 def test_restart_of_operators_needs_an_approval(tmp_path: Path) -> None:
     plan = plan_to(tmp_path, "2-partially-finished", restarts=["short"])
     reason = approval_reason(plan, filled(**PLACES, require_approval=False))
-    assert reason == "the plan runs finished subtasks again, which may read their input once more"
+    assert reason == "the plan runs finished subtasks again, which may read their input again"
 
 
 def test_old_rows_need_an_approval(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, S
     story.published()
     log = story.run.log_text("plan")
     assert "orders (KafkaSource): the topic orders-1 is renamed to orders" in log
-    assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 once more)" in log
+    assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 read again)" in log
     next_offsets = {str(position.partition): position.next for position in story.offsets().held}
     assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
         "orders-0": 5,

@@ -173,7 +173,7 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
 
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
-        what = f"the run ended before the job was cut over, and another one has claimed the target ({claim})"
+        what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed(ti), advice=_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
     if (published := PUBLISHED.get(state)) is not None:

@@ -29,7 +29,7 @@ PUBLISHED = {
 def unpublished_clause(target: str, digest: str) -> str:
     """Return a clause on the target of a plan, for a target without a published result."""
     state = state_of(target, digest)
-    return PUBLISHED[state] if state is State.PUBLISHING else "nothing was published"
+    return "the result may have been published" if state is State.PUBLISHING else "nothing was published"
 
 
 def rejection_of(ti: Any) -> str | None:

@@ -36,7 +36,7 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     if surgery.old_rows:
         return "the plan drops old rows of states"
     if surgery.restarted:
-        return "the plan runs finished subtasks again, which may read their input once more"
+        return "the plan runs finished subtasks again, which may read their input again"
     if plan.mixed_maxima:
         return "the plan gives operators different max parallelisms, which is wrong for chained operators"
     return "the form asks for it" if params["require_approval"] else None

@@ -51,7 +51,9 @@ def job_parser(
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument(
-        "--attached", action="store_true", help="exit when standard input is closed, which the parent's end does, too"
+        "--attached",
+        action="store_true",
+        help="exit when standard input is closed, for example because the parent process has ended",
     )
     parser.add_argument(
         "--drawn", action="store_true", help="report progress as JSON, for a program that draws it, instead of as text"

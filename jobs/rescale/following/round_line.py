@@ -23,7 +23,7 @@ def round_document(finished: Round, waits_for: str) -> RoundLine:
 def round_line(finished: Round, waits_for: str | None) -> str:
     """Return a sentence on a round: what it moved, how long it took, and how long a last round would take.
 
-    `waits_for` is what the next round, or the cut-over, waits for; None if that begins.
+    `waits_for` is what the next round, or the cut-over, waits for; None if the cut-over begins.
     """
     parts = [f"{_title(finished)}: checkpoint {finished.checkpoint}", *_reason(finished)]
     if finished.rows_came is not None and finished.rows_left is not None:

@@ -34,7 +34,7 @@ the time in which the processes of the other steps would start."""
 class Rates(NamedTuple):
     """Bytes of the source that a core moves per second (`move`), and compares with the result per second (`compare`).
 
-    Each record takes as long as another `record_moved` or `record_compared` bytes.
+    Each record costs as much additional time as `record_moved` or `record_compared` bytes.
     """
 
     move: int

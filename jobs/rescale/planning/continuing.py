@@ -60,8 +60,8 @@ def refuse_format(request: Request) -> None:
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
     """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are earlier checkpoints of the job. Those taken since the base's source show which files only compactions
-    have rewritten: these files are not read. Operators that cannot be continued are moved whole, with a
+    `between` are earlier checkpoints of the job. Those taken after the base's source show which files were only
+    rewritten by compactions; such files are not read. Operators that cannot be continued are moved whole, with a
     warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to
     another job, shape or request.
     """

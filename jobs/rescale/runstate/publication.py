@@ -92,7 +92,10 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
 def _put_published_mark(plan: Plan) -> None:
     places, store = places_of(plan), open_store(plan.target)
     if store.stat(places.published) is None:
-        store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
+        store.put(
+            places.published,
+            b"this result was published: if its _metadata is gone, a job may still use the other files\n",
+        )
 
 
 def _put_metadata(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:

@@ -37,13 +37,14 @@ Flink deletes `_metadata`, and the other files that newer checkpoints do not ref
 like a result that was never published. No store puts two objects at once, so one mark is put before `_metadata` and one
 after it.
 
-* `publishing` alone says that `_metadata` may have existed. Nothing in the target may be deleted or overwritten. The
+* `publishing` alone says that `_metadata` may have existed. Only `withdraw` may delete anything in the target. The
   plan may publish: all files are in their certified versions, and none is changed. Either the result was never
   published, or the run was killed between two requests and the job deleted `_metadata` before any run looked; then
   `_metadata` is put again with the same bytes.
 * `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
-  `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target. A publisher checks the
-  mark right before it puts `_metadata`, because it may have been paused while its successor published.
+  `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target but `withdraw`. A
+  publisher checks the mark right before it puts `_metadata`, because it may have been paused while its successor
+  published.
 
 Only the process whose cut-over has failed may withdraw a result: it has ended the job that it started from the result,
 so nobody reads the result or owns it. `withdraw` puts the second mark, deletes `_metadata` and then the files, as a job

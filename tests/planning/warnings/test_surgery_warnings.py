@@ -53,7 +53,7 @@ def test_consumer_of_a_stopped_job_has_old_offsets(*, stopped: bool) -> None:
 @pytest.mark.parametrize("assigned", [False, True])
 def test_source_without_assigned_splits_reads_again(*, assigned: bool) -> None:
     (sentence,) = said(Surgery(restarted=(Restarted(ID, "lines", 1, 2, assigned),)))
-    assert ("reads once more" in sentence) is not assigned
+    assert ("reads their input again" in sentence) is not assigned
 
 
 @pytest.mark.parametrize(("elements", "rewrites"), [(None, True), (3, False)])

@@ -24,7 +24,7 @@ _TRIES = 3
 class UnreadableCheckpoint(NamedTuple):
     """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
 
-    `transient` is the error if it may be transient.
+    `transient` is the error if another try may succeed, else None.
     """
 
     why: str

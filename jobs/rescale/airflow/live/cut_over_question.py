@@ -141,9 +141,10 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
         shown = render_markdown(Page((table(("", ""), rows),)))
     return (
         f"{shown}\n\n"
-        "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. It "
-        "stands still for about as long as a plain restart takes, and longer by one more round if it made a checkpoint "
-        f"in between.\n\n{REPEATED} Going back after the new job has started repeats what the new job has emitted.\n\n"
+        "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. The "
+        "job stands still for about as long as a plain restart takes. If it makes a checkpoint before the cancel, one "
+        f"more round is added.\n\n{REPEATED} "
+        "Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )

@@ -77,7 +77,7 @@ def follow_and_cut_over(
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
         downtime = None if resumed else round(parts.elapsed, 1)
-    stood = "for a time not known: an earlier try has cancelled it" if downtime is None else f"for {downtime:.1f} s"
+    stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     log.info("%s; the job stood still %s", describe_answer(started), stood)
     log.info("%s", put_report(plan, rounds=described_rounds(target)))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))

@@ -74,7 +74,8 @@ class RoundDisplay:
         if document != self._shown:
             self._shown = document
             log.info(
-                "no rounds: the result takes files of the job's last checkpoint as they are; waits for %s", waits_for
+                "no rounds: the result uses the files of the job's last checkpoint unchanged; waits for %s",
+                waits_for,
             )
             self._put(document)
 

@@ -45,7 +45,7 @@ def is_dynamic_enumerator(coordinator: bytes) -> bool:
 
 
 def _skip_stream(reader: ByteReader, version: int) -> None:
-    """Skip a stream: its name, and name, topics and address of each cluster; since version 2 also optional bounds."""
+    """Skip a stream: its name, and for each cluster the name, topics, address and, since version 2, optional bounds."""
     reader.utf()
     for _ in range(reader.count(8)):
         reader.utf()

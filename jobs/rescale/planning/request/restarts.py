@@ -3,7 +3,7 @@
 A finished subtask has no state in a snapshot. If it runs again, it begins without state. That is harmless for list
 state, whose elements stand alone, and for broadcast state, of which every subtask has all. A source that is assigned
 its splits (`SourceCoordinator`) gets those that no subtask has finished, because its coordinator knows them. Any other
-source reads its input once more, which the user has to agree to.
+source reads its input again, which the user must approve.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _moved_offset(partition: ChangedPartition) -> str:
     what = f"{_partition(partition)} from {after} instead of {before}"
     if not isinstance(before, int) or not isinstance(after, int):
         return what
-    return f"{what} ({abs(after - before):,} {'skipped' if after > before else 'once more'})"
+    return f"{what} ({abs(after - before):,} {'skipped' if after > before else 'read again'})"
 
 
 def _partition(partition: ChangedPartition) -> str:

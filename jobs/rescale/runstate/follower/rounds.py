@@ -123,14 +123,14 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
         what = "the target no longer follows this job: it was finished or discarded meanwhile"
     elif current.checkpoints == BETWEEN_STARTS:
         what = "the target no longer follows this job, which was started again after its cut-over had failed"
-        advice = Advice("follow the job as it runs now")
+        advice = Advice("follow the directory of checkpoints of the restarted job")
     else:
         what = "the target follows another job, or follows it in another shape"
     raise RequestError(
         what,
         path=follower_place(target),
         expected=_described(job),
-        found=None if current is None else _described(current),
+        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _described(current),
         advice=advice,
     )
 

@@ -5,9 +5,9 @@ use a name in the directory again after a failure (`SharedStateRegistryImpl`). T
 because a snapshot may be a copy.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
-for a full checkpoint and for a native savepoint. Two such files are the same if MANIFESTs describe them alike, and one
-session of RocksDB has written both: a session uses each file number once (`GetSstInternalUniqueId`). A file names the
-session that wrote it.
+for a full checkpoint and for a native savepoint. Two such files are the same if both MANIFESTs describe them alike, and
+the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). A file names
+the session that wrote it, and its number there.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _uploaded_again(
 
 
 def _entry(table: LiveTable) -> LiveFile:
-    """Return what the MANIFESTs of all checkpoints say about a file; a compaction may move it to another level."""
+    """Return a file's entry in the MANIFEST without level and custom fields, which may differ between checkpoints."""
     return replace(table.file, level=0, fields=())
 
 
