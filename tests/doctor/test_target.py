@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.doctor.checks import Check, CheckList, CheckOutcome
-from rescale.doctor.diagnosis import check_source
+from rescale.doctor.source import check_source
 from rescale.doctor.target import check_target
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import is_document, is_staged, probe_place

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.storage.checksums import CRCS, Checksum, Crc
-from rescale.storage.s3.s3_store import stored_checksums
+from rescale.storage.s3.s3_checksums import stored_checksums
 
 every_crc = pytest.mark.parametrize("crc", CRCS.values(), ids=list(CRCS))
 

@@ -20,17 +20,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from rescale.flink.metadata.reader import read_metadata
 from rescale.runstate.places import Places, pins_place
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
-from rescale.snapshot.reading.handle_streams import streams_of
-from rescale.snapshot.reading.opening import METADATA_LIMIT, open_candidate, open_snapshot
+from rescale.snapshot.reading.file_list import list_files
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.contract import Pin, Span
 from rescale.storage.keeping import keep
 from rescale.storage.locations import contains, join, name, parent
@@ -176,24 +173,3 @@ def _hash(directory: str) -> str:
 
 def _whole(uri: str, version: Pin) -> Span:
     return Span(uri, 0, version.size, version)
-
-
-class FileList(NamedTuple):
-    """The version of a `_metadata`, and the URIs of the other files that it names."""
-
-    metadata: Pin
-    files: tuple[str, ...]
-
-
-def list_files(metadata_uri: str, allow_prefixes: tuple[str, ...], read_from: str | None = None) -> FileList:
-    """List the files of the snapshot at `metadata_uri`, reading only `_metadata`, or its copy `read_from`.
-
-    Raises `SnapshotError` if the `_metadata` is missing or damaged, or names files outside the allowed directories.
-    """
-    uri = read_from or metadata_uri
-    data, pin = open_store(uri).read_all(uri, METADATA_LIMIT)
-    locator = Locator(metadata_uri, parent(metadata_uri), allow_prefixes)
-    for operator in read_metadata(data, uri).operators:
-        for stream in streams_of(operator):
-            locator.extent(stream)
-    return FileList(pin, tuple(locator.files[1:]))

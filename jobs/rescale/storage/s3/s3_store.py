@@ -7,17 +7,16 @@ put that finds its own bytes has succeeded, and so has the completion of an uplo
 
 from __future__ import annotations
 
-import binascii
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from rescale.storage.checksums import CRCS, ETAG, Checksum, checksum_of_etag
+from rescale.storage.checksums import ETAG, Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
 from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, list_objects, list_pins, listable_prefix
@@ -25,6 +24,7 @@ from rescale.storage.s3.object_puts import ObjectPuts
 from rescale.storage.s3.object_reads import ObjectReads
 from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.request_size import request_size
+from rescale.storage.s3.s3_checksums import stored_checksums
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_errors import (
     is_absent,
@@ -231,26 +231,3 @@ def _no_conditions(uri: str, error: ClientError) -> UnsupportedError:
             mention("accept-unconditional-publish"),
         ),
     )
-
-
-def stored_checksums(head: Mapping[str, Any]) -> list[Checksum]:
-    """Return the checksums of a whole object in the answer to a HEAD, the strongest first.
-
-    Checksums of parts cannot be compared, so they are ignored.
-    """
-    checksums = []
-    for crc in CRCS.values():
-        value = _decoded(head.get(f"Checksum{crc.name}", ""))
-        if len(value) == crc.bits // 8 and head.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
-            checksums.append(Checksum(crc.name, int.from_bytes(value, "big")))
-    if (of_etag := checksum_of_etag(head["ETag"])) is not None:
-        checksums.append(of_etag)
-    return checksums
-
-
-def _decoded(text: str) -> bytes:
-    """Return the bytes of a checksum; no bytes for a checksum of parts, which ends with their number (`...==-3`)."""
-    try:
-        return binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error:
-        return b""
