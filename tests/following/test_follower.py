@@ -18,7 +18,7 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
-from rescale.following.follower import Follower, Limits, finished_plan
+from rescale.following.follower import Follower, Limits
 from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -36,7 +36,7 @@ from rescale.runstate.follower.rounds import (
     round_target,
 )
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
-from rescale.runstate.publication import is_published, publish
+from rescale.runstate.publication import is_published, publish, published_plan
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, state_of
 from rescale.snapshot.reading.opening import open_snapshot
@@ -114,11 +114,11 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert Pins(follower.target, job.directory).numbers() == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
-    assert finished_plan(follower.target) is None
+    assert published_plan(follower.target) is None
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
-    assert finished_plan(follower.target) is not None
-    assert finished_plan(follower.target, {"host": "there"}) is None, "a result of another run was taken for its own"
+    assert published_plan(follower.target) is not None
+    assert published_plan(follower.target, {"host": "there"}) is None, "a result of another run was taken for its own"
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
     left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
     assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
@@ -303,7 +303,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     follower.move_last(planned)
     if published:
         publish(failed)
-    assert (finished_plan(follower.target, follower.by) is not None) == published
+    assert (published_plan(follower.target, follower.by) is not None) == published
     leave(follower)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]

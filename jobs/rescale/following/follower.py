@@ -379,16 +379,6 @@ class Follower:
         )
 
 
-def finished_plan(target: str, by: dict[str, str] | None = None) -> Plan | None:
-    """Return the plan of the target's published result; None if it is not published, or not `by` this process."""
-    claim = claim_on(target)
-    if claim is None or (by is not None and claim.by != by):
-        return None
-    if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
-        return None
-    return load_plan(Places(target, claim.plan).plan)
-
-
 def _values(options: Values) -> Values:
     return {**{row.name: row.unset for row in OPTIONS}, **options}
 

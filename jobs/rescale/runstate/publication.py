@@ -6,15 +6,16 @@ If the job does not start from the result, its cut-over withdraws the publicatio
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import Certificate, certificate_beside, certificate_for
 from rescale.runstate.certified_files import check_files
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import load_plan, read_document
 from rescale.runstate.leftovers import clear_leftovers
-from rescale.runstate.places import places_of
+from rescale.runstate.places import Places, places_of
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
@@ -172,6 +173,16 @@ def withdraw(plan: Plan) -> None:
     store.delete(existing[:1])
     store.delete(existing[1:])
     discard(plan.target, keeps_follower=True)
+
+
+def published_plan(target: str, by: Mapping[str, str] | None = None) -> Plan | None:
+    """Return the plan of a target's published result; None if it is not published, or not claimed `by` this run."""
+    claim = claim_on(target)
+    if claim is None or (by is not None and claim.by != by):
+        return None
+    if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
+        return None
+    return load_plan(Places(target, claim.plan).plan)
 
 
 def is_published(plan: Plan) -> bool:

@@ -28,12 +28,12 @@ from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQ
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.stopwatch import Stopwatch
-from rescale.following.follower import Follower, finished_plan
+from rescale.following.follower import Follower
 from rescale.following.leaving import leave
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
-from rescale.runstate.publication import publish
+from rescale.runstate.publication import publish, published_plan
 from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError, RescaleError, StoreError
@@ -136,7 +136,7 @@ class CutOver:
 
     def _attempt(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         since = self._ended = self._ended or time.monotonic()
-        plan = finished_plan(self.follower.target, self.follower.by)
+        plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
             self._settle()
             plan = self._last_round(parts)

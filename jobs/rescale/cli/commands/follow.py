@@ -12,7 +12,7 @@ from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import own_rounds
 from rescale.cli.terminal import waiting
-from rescale.following.follower import Follower, Limits, finished_plan
+from rescale.following.follower import Follower, Limits
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
@@ -24,7 +24,7 @@ from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
-from rescale.runstate.publication import publish
+from rescale.runstate.publication import publish, published_plan
 from rescale.runstate.states import refuse_unpublished
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, normalise
@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     limits = _limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
-    if arguments.finish and (finished := finished_plan(target)) is not None:
+    if arguments.finish and (finished := published_plan(target)) is not None:
         _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     with own_rounds(arguments.master) as move_round:
