@@ -26,6 +26,7 @@ from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import UnsupportedError
 
 
@@ -127,11 +128,13 @@ def _uploaded_again(
     """Return the names of the files that are the same, although they lie at different places."""
     others = {_entry(table): table for table in added}
     pairs = [(table, others[_entry(table)]) for table in gone if _entry(table) in others]
-    return frozenset(
-        old.file.name
-        for old, new in pairs
-        if (writer := _writer(earlier, old)) is not None and writer == _writer(later, new)
-    )
+
+    def is_same(pair: tuple[LiveTable, LiveTable]) -> bool:
+        old, new = pair
+        return (writer := _writer(earlier, old)) is not None and writer == _writer(later, new)
+
+    same = side_by_side(is_same, pairs)
+    return frozenset(old.file.name for (old, _), equal in zip(pairs, same, strict=True) if equal)
 
 
 def _entry(table: LiveTable) -> LiveFile:
