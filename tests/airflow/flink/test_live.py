@@ -80,7 +80,7 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
     wait_until(lambda: cluster.counts(old), "the job to count on")
     assert go_back(story)["job"] == old, "the task that goes back finds it"
     assert not [*open_store(story.target).list(story.target)], "the result from which the job did not start"
-    with pytest.raises(RequestError, match="the job runs again as it was: the target no longer follows this job"):
+    with pytest.raises(RequestError, match="failed in an earlier try of this task, which started the job again"):
         story.follow()
     assert cluster.alive() == {old}
 
