@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -71,6 +72,17 @@ def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> No
     assert len({file.stored for of_directory in files.values() for file in of_directory}) == sum(
         map(len, files.values())
     )
+
+
+def test_files_are_in_one_order_whatever_task_ends_first(plan: Plan) -> None:
+    """A task of an earlier try may write its handles after a later one: they must be equal."""
+
+    class EndInReverse(InProcessTasks):
+        def run(self, *arguments: Any, **options: Any) -> list[Any]:
+            return super().run(*arguments, **options)[::-1]
+
+    inline = places(plan)
+    assert take_over_base_files(plan, EndInReverse(2), inline, inline) == taken(plan, inline)
 
 
 def test_inline_files_are_kept_in_memory_alone(plan: Plan) -> None:

@@ -87,7 +87,7 @@ def take_over_base_files(
         report_refused_copies(progress, [taken_file.file.refused for taken_file in copied])
         taken += copied
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
-    for taken_file in taken:
+    for taken_file in sorted(taken, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
         files[taken_file.place].append(taken_file.file)
     return files
 
