@@ -6,7 +6,8 @@ If a directory overlaps several new subtasks, the task of each of them fetches i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -106,16 +107,17 @@ class _Conversion:
         for chunk in piece_chunks(self.plan, [self.stream.header]):
             sink.write(chunk)
         lengths = [-1] * self.stream.key_groups
-        for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
-            before = sink.size
-            framed = (piece for _, piece in pieces)
-            chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.operator.is_compressed else framed
-            for part in chunks:
-                sink.write(part)
-            lengths[key_group - self.stream.first_key_group] = sink.size - before
+        with closing(self._pieces()) as all_pieces:  # so that no database stays open if the sink fails
+            for key_group, pieces in groupby(all_pieces, key=itemgetter(0)):
+                before = sink.size
+                framed = (piece for _, piece in pieces)
+                chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.operator.is_compressed else framed
+                for part in chunks:
+                    sink.write(part)
+                lengths[key_group - self.stream.first_key_group] = sink.size - before
         return tuple(lengths)
 
-    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
+    def _pieces(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
         wanted = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
