@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,6 +99,8 @@ def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
         pytest.param(1152802, id="result proven by files refers to a changed SST file"),
         pytest.param(1135793, id="bit is flipped in the move and back in validation"),
         pytest.param(1119737, id="rotted bit makes a key occur twice in source and result"),
+        pytest.param(3000532, id="write that fails leaves a fetched database behind"),
+        pytest.param(4000084, id="task of an earlier try puts handles with files in another order during validation"),
     ],
 )
 def test_history_that_once_broke_a_promise_keeps_it(seed: int) -> None:
@@ -118,9 +121,12 @@ def test_histories_are_the_same_in_a_bucket_that_keeps_versions(monkeypatch: pyt
     monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))
     without = [play(seed) for seed in some]
     assert len(some) > 3
-    assert [(version.how, version.log[1:]) for version in with_versions] == [
-        (verdict.how, verdict.log[1:]) for verdict in without
-    ]
+    assert list(map(_course, with_versions)) == list(map(_course, without))
+
+
+def _course(verdict: Verdict) -> tuple[str, list[str]]:
+    """Return how a history went, without the store's description and the random names of probes."""
+    return verdict.how, [re.sub(r"/probe-[0-9a-f]+", "/probe", line) for line in verdict.log[1:]]
 
 
 def test_workers_play_the_same_histories() -> None:
