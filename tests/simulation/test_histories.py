@@ -57,7 +57,7 @@ def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
     for seed in seeds:
         verdict = play(seed)
         assert verdict.broken is None, described(verdict)
-        assert verdict.how.startswith("published"), described(verdict)
+        assert verdict.how.startswith(("published", "refused: another plan published")), described(verdict)
 
 
 @pytest.mark.parametrize(
