@@ -286,6 +286,6 @@ def test_end_does_not_deny_a_publication_that_may_have_happened(plan: Plan) -> N
     """The task was killed for good after its mark, and perhaps after `_metadata`, which a job may have deleted."""
     execute_without_spark(plan)
     open_store(plan.target).delete([places_of(plan).metadata, places_of(plan).published])
-    assert ended(planned(plan), failed=("publish",)).what == "its result may have been published"
+    assert ended(planned(plan), failed=("publish",)).what == "the result may have been published"
     open_store(plan.target).delete([places_of(plan).publishing])
     assert ended(planned(plan), failed=("publish",)).what == "nothing was published"
