@@ -109,7 +109,7 @@ def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) ->
     label = only(source).label
     assert [line.replace(label, "orders") for line in declared_lines(plan.surgery)] == [
         "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
-        "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 once more)",
+        "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 read again)",
         "orders (FlinkKafkaConsumer) loses the offsets of 1 partition: orders-3",
     ]
     assert any("treats it as a new one" in warning for warning in plan.warnings)
