@@ -286,6 +286,7 @@ def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
+    bulk.remove_older()
     before = bulk.keys_a_second(LOOK_SECONDS)
     target = join(bulk.home, name)
     form = changes if bulk.refers else {"max_parallelism": maximum, **changes}
@@ -299,7 +300,9 @@ def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
     parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
     predicted = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
-    return Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
+    cut = Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
+    print(name, *cut, file=sys.stderr)
+    return cut
 
 
 class Ahead(NamedTuple):
