@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.flink import last_checkpoint
+from rescale.airflow.flink.answer_watch import first_fresh_request
 from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
     recorded_checkpoint,
@@ -146,11 +147,11 @@ def test_job_stopped_by_somebody_else_is_refused(checkpoints: str) -> None:
 
 def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> None:
     cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
-    begun = time.monotonic()
+    fresh = first_fresh_request(cluster, time.monotonic())
     with pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_stop_in_between(cluster, "job", begun)
+        refuse_stop_in_between(cluster, "job", fresh)
     cluster, begun = Cluster(completed(8)), time.monotonic()
-    refuse_stop_in_between(cluster, "job", begun)
+    refuse_stop_in_between(cluster, "job", first_fresh_request(cluster, begun))
     assert time.monotonic() - begun >= OLD_SECONDS
 
 

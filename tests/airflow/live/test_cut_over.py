@@ -19,6 +19,7 @@ from rescale.runstate.follower.rounds import RoundKind
 from rescale.text.errors import RescaleError, SnapshotError, StoreError
 
 ROUND: Any = SimpleNamespace(bytes_read=10)
+ANSWERS = Mock()
 
 
 class Job:
@@ -65,7 +66,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_last_round_is_made_before_the_cancel(cut: Any) -> None:
     job = Job()
-    assert cut(job).prepare(ROUND)
+    assert cut(job).prepare(ROUND, ANSWERS)
     assert job.made == 1
 
 
@@ -76,8 +77,21 @@ def test_job_that_keeps_making_checkpoints_is_cancelled_before_its_last_round(
     """Flink may have deleted the checkpoint of the round meanwhile."""
     job = Job(more=1, error=error)
     cutting = cut(job)
-    assert [cutting.prepare(ROUND) for _ in range(5)] == [False] * 4 + [True]
+    assert [cutting.prepare(ROUND, ANSWERS) for _ in range(5)] == [False] * 4 + [True]
     assert job.made == 4
+
+
+def test_round_whose_checkpoint_is_replaced_during_the_wait_before_the_cancel_is_not_the_last(cut: Any) -> None:
+    """The first two attempts wait for the time right before Flink makes a new answer, and the others do not."""
+    job, answers = Job(), Mock()
+
+    def wait() -> None:
+        job.checkpoint += 1
+
+    answers.wait_until_answer_expires_soon = Mock(side_effect=wait)
+    cutting = cut(job)
+    assert [cutting.prepare(ROUND, answers) for _ in range(3)] == [False, False, True]
+    assert job.made == 3
 
 
 def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: Any) -> None:
@@ -91,13 +105,13 @@ def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: A
             return SimpleNamespace(prepared=planned.prepared, kind=RoundKind.BASE, is_light=False, reason="gone")
 
     job = Vanishing()
-    assert cut(job).prepare(ROUND)
+    assert cut(job).prepare(ROUND, ANSWERS)
     assert job.made == 1
 
 
 def test_error_of_a_checkpoint_that_is_still_the_newest_is_raised(cut: Any) -> None:
     with pytest.raises(SnapshotError, match="gone"):
-        cut(Job(error=SnapshotError("gone"))).prepare(ROUND)
+        cut(Job(error=SnapshotError("gone"))).prepare(ROUND, ANSWERS)
 
 
 @pytest.fixture
@@ -160,6 +174,6 @@ def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
 
 def test_long_last_round_is_not_made(cut: Any) -> None:
     job = Job(size=LIGHT_BYTES + 1)
-    assert not cut(job).prepare(ROUND)
+    assert not cut(job).prepare(ROUND, ANSWERS)
     assert not job.made
-    assert cut(job).prepare(None), "a last round without earlier rounds was refused"
+    assert cut(job).prepare(None, ANSWERS), "a last round without earlier rounds was refused"

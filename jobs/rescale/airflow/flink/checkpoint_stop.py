@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.final_checkpoint import (
     checkpoint_number,
@@ -30,7 +31,9 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
     with open_flink(before.flink) as flink:
         line = flink.line(before.job_id)
         if line is not None and not line.ended:
-            cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set)
+            with AnswerWatch(flink, before.job_id) as answers:
+                cancel_after_checkpoint(flink, before.job_id, before.directory, answers, mark.set)
+            fresh = answers.first_fresh_request(time.monotonic())
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",
@@ -40,11 +43,12 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
-        ended = time.monotonic()
+        else:
+            fresh = first_fresh_request(flink, time.monotonic())
         line = flink.line(before.job_id)
         checkpoint = final_checkpoint(flink, before.job_id, before.directory, mark.checkpoint)
         mark.set(checkpoint_number(checkpoint))
-        refuse_stop_in_between(flink, before.job_id, ended)
+        refuse_stop_in_between(flink, before.job_id, fresh)
     return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from rescale.airflow.flink.answer_watch import first_fresh_request
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import LatestCheckpoints
 from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
@@ -24,8 +25,6 @@ from rescale.storage.locations import name
 from rescale.text.errors import RequestError
 
 _POLL_SECONDS = 0.1
-_MARGIN_SECONDS = 0.2
-"""Upper bound of the time that an answer of Flink takes to arrive."""
 
 
 class _Numbers(NamedTuple):
@@ -107,12 +106,11 @@ def checkpoint_number(checkpoint: str) -> int:
     return int(name(checkpoint).removeprefix("chk-"))
 
 
-def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
+def refuse_stop_in_between(flink: Flink, job_id: str, fresh: float) -> None:
     """Raise `RequestError` if somebody else has stopped the job with a savepoint after its last checkpoint.
 
-    `since` is when the job had ended, by `time.monotonic`. Waits until Flink's answers are younger than that.
+    Waits until the time `fresh` (of `time.monotonic`), from which all answers of Flink are from after the job's end.
     """
-    fresh = since + flink.answer_cache_seconds() + _MARGIN_SECONDS
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
         if time.monotonic() >= fresh:
@@ -126,7 +124,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = complete_checkpoints(checkpoints)[-1:]
-    until = time.monotonic() + flink.answer_cache_seconds() + _MARGIN_SECONDS
+    until = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
     while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes the job's own ones sooner or later
         completed = _completed(flink.latest_checkpoints(job_id))
@@ -158,7 +156,7 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None
         numbers = _Numbers(newest[0] if newest else None, last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh = fresh or begun + flink.answer_cache_seconds() + _MARGIN_SECONDS
+        fresh = fresh or first_fresh_request(flink, begun)
         if time.monotonic() >= fresh:
             return numbers
         time.sleep(_POLL_SECONDS)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
+from rescale.airflow.flink.answer_watch import AnswerWatch
 from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier_start
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
@@ -90,15 +91,17 @@ def take_checkpoint(flink: Flink, job_id: str) -> int | None:
 
 
 def cancel_after_checkpoint(
-    flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[int | None], None]
+    flink: Flink, job_id: str, checkpoints: str, answers: AnswerWatch, before_cancel: Callable[[int | None], None]
 ) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel.
-    `before_cancel` gets the number of the last checkpoint.
+    The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel,
+    which comes right before Flink's cached answer about checkpoints expires. `before_cancel` gets the number of the
+    last checkpoint.
     """
     take_checkpoint(flink, job_id)
     number = take_source(flink, job_id, checkpoints)
+    answers.wait_until_answer_expires_soon()
     before_cancel(number)
     cancel(flink, job_id)
 

@@ -1,9 +1,10 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
 The last round is made while the job still runs, right before the cancel. So the job stands still for the cancel, the
-publication and the start alone. If it makes another checkpoint before the cancel, one more round comes first. If it
-does so again and again, or right before its end, the last round comes after the cancel. Records since the last
-checkpoint are processed again either way.
+publication and the start alone. The cancel waits for the time right before Flink makes a new answer about checkpoints,
+because the start needs an answer from after the cancel. If the job makes another checkpoint meanwhile, one more round
+comes first. If it does so again and again, or right before its end, the last round comes after the cancel. Records
+since the last checkpoint are processed again either way.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
@@ -19,6 +20,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
@@ -45,6 +47,9 @@ _KUBERNETES_POLL_SECONDS = 1.0
 _GO_BACK_SECONDS = 1800
 _ATTEMPTS = 4
 """Number of attempts to make the last round before the job makes another checkpoint."""
+
+_PATIENT_ATTEMPTS = 2
+"""Number of them that wait until Flink's cached answer expires: the job may make another checkpoint meanwhile."""
 
 _ALIKE = 2
 """Two rounds take about as long if one reads at most this many times the bytes of the other."""
@@ -80,14 +85,15 @@ class CutOver:
     _is_made: bool = field(default=False, init=False)
     _missed: int = field(default=0, init=False)
     _completed: int | None = field(default=None, init=False)
-    _ended: float | None = field(default=None, init=False)
+    _fresh: float | None = field(default=None, init=False)
+    """Time from which Flink's answers are from after the job's end."""
 
-    def prepare(self, before: Round | None) -> bool:
+    def prepare(self, before: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it, if that will be about as short as `before`.
 
-        `before` is None if no rounds are made. Returns False if the last round would be longer, or if the job made
-        another checkpoint meanwhile: then another round comes first. A job that does so again and again is cancelled
-        before the last round.
+        `before` is None if no rounds are made. Waits until Flink's cached answer, which `answers` watches, is about to
+        expire. Returns False if the last round would be longer, or if the job made another checkpoint meanwhile: then
+        another round comes first. A job that does so again and again is cancelled before the last round.
         """
         with open_flink(self.before.flink) as flink:
             self._completed = take_source(flink, self.before.job_id, self.before.directory)
@@ -102,17 +108,21 @@ class CutOver:
         except RescaleError:  # Flink deletes a checkpoint once there is another one
             if self._is_newest(planned):
                 raise
+        if self._missed < _PATIENT_ATTEMPTS and self._is_newest(planned):
+            answers.wait_until_answer_expires_soon()
         self._is_made = self._is_newest(planned)
         self._missed += not self._is_made
         return self._is_made
 
-    def cancel(self) -> Stopwatch:
+    def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job."""
         self.mark.set(self._completed)
         parts = Stopwatch()
         with open_flink(self.before.flink) as flink, parts.part("cancel"):
             cancel(flink, self.before.job_id)
-        self._ended = time.monotonic()
+        ended = time.monotonic()
+        answers.end()
+        self._fresh = answers.first_fresh_request(ended)
         return parts
 
     def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
@@ -135,13 +145,14 @@ class CutOver:
                 time.sleep(_PAUSE_SECONDS)
 
     def _attempt(self, parts: Stopwatch) -> tuple[Plan, Answer]:
-        since = self._ended = self._ended or time.monotonic()
+        asked = time.monotonic()
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
             self._settle()
             plan = self._last_round(parts)
         with parts.part("look for another stop"), open_flink(self.before.flink) as flink:
-            refuse_stop_in_between(flink, self.before.job_id, since)
+            self._fresh = self._fresh or first_fresh_request(flink, asked)
+            refuse_stop_in_between(flink, self.before.job_id, self._fresh)
         with parts.part("start"):
             start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
             log.info("start the job: %s", start.command)

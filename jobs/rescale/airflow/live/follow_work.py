@@ -13,6 +13,8 @@ import msgspec
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import this_run
+from rescale.airflow.flink.answer_watch import AnswerWatch
+from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
@@ -105,12 +107,14 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
         while True:
             watch.follow()
             watch.refuse_ended_job()
-            if not cut.prepare(watch.follower.newest_round()):
+            with open_flink(watch.before.flink) as flink, AnswerWatch(flink, watch.before.job_id) as answers:
+                is_ready = cut.prepare(watch.follower.newest_round(), answers)
+                if is_ready and watch.waits_for(None) is None:  # a window may have closed since
+                    return cut.cancel(answers)
+            if not is_ready:
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")
                 if watch.has_rounds:
                     watch.follower.next_round()
-            elif watch.waits_for(None) is None:  # a window may have closed since
-                return cut.cancel()
 
 
 def _published(plan: Plan, before: JobToRestart, started: Answer) -> Summary:

@@ -1,0 +1,143 @@
+"""Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before that.
+
+A new job may start only after an answer from after the end of the old one, which shows whether somebody else has
+stopped it with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`; before 1.20
+`DefaultExecutionGraphCache`), and an answer does not say when it was made. But if it names a newer checkpoint than the
+answer before it, it was made between the two requests. From then on it is known when answers expire.
+
+After a cancel right before that, a new answer comes at once. After any other cancel, the job would stand still until
+an answer has expired that may be new, which takes 3 seconds by default.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rescale.flink_rest.client import Flink
+from rescale.text.errors import RescaleError
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.1
+_MARGIN_SECONDS = 0.2
+"""Upper bound of the time that an answer of Flink takes to arrive."""
+
+_CANCEL_SECONDS = 0.8
+"""Time for the cancel until an answer expires. If the cancel takes longer, the job stands still for a whole lifetime of
+an answer."""
+
+_SHORT = 2
+"""The cancel waits for nothing if an answer lives for at most this many times as long as a cancel takes."""
+
+
+def first_fresh_request(flink: Flink, ended: float) -> float:
+    """Return the time from which all answers are from after `ended`. Times are those of `time.monotonic`."""
+    return ended + flink.answer_cache_seconds() + _MARGIN_SECONDS
+
+
+@dataclass
+class CachedAnswer:
+    """What is known of the time at which Flink's cached answer was made: after `after`, and before `before`.
+
+    An answer lives for `lifetime` seconds. Both times are None while nothing is known.
+    """
+
+    lifetime: float
+    after: float | None = None
+    before: float | None = None
+    _number: int | None = None
+    _request: float = 0.0
+
+    def note(self, request: float, answer: float, number: int) -> bool:
+        """Take note of an answer that names the checkpoint `number` as completed; 0 if it names none.
+
+        `request` and `answer` are the times of the request and of its answer. Returns False if the answer is older than
+        the one before it: then there are several caches, and nothing is known.
+        """
+        if self._number is not None and number < self._number:
+            self.forget()
+            return False
+        if self._number is not None and number > self._number:
+            self.after, self.before = self._request, answer
+        elif self.after is not None and self.before is not None and request >= self.before + self.lifetime:
+            self.after, self.before = self.after + self.lifetime, answer
+        self._number, self._request = number, request
+        return True
+
+    def forget(self) -> None:
+        self.after = self.before = None
+
+    def first_fresh_request(self, ended: float) -> float:
+        """Return the time from which all answers are from after `ended`, which is not before the last answer."""
+        if self.after is not None and self.before is not None and ended <= self.after + self.lifetime:
+            return self.before + self.lifetime + _MARGIN_SECONDS
+        return ended + self.lifetime + _MARGIN_SECONDS
+
+
+class AnswerWatch:
+    """Requests about a job's checkpoints, ten per second in a thread, to learn when Flink's cached answer was made.
+
+    They begin and end with the block of this context manager.
+    """
+
+    def __init__(self, flink: Flink, job_id: str) -> None:
+        self._flink, self._job_id = flink, job_id
+        self._cached = CachedAnswer(flink.answer_cache_seconds())
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="answers", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, error: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Make no more requests."""
+        self._ended.set()
+        self._thread.join()
+
+    def wait_until_answer_expires_soon(self) -> None:
+        """Wait until there is just enough time for a cancel before the cached answer expires.
+
+        Returns at once if a cancel takes about as long as an answer lives, and after two lifetimes if it does not
+        become known when answers expire.
+        """
+        lifetime, now = self._cached.lifetime, time.monotonic()
+        until = now + 2 * lifetime if lifetime > _SHORT * _CANCEL_SECONDS else now
+        while now < until and self._thread.is_alive():
+            with self._lock:
+                after = self._cached.after
+            if after is not None and (left := after + lifetime - _CANCEL_SECONDS - now) >= 0:
+                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", left)
+                time.sleep(left)
+                return
+            time.sleep(_POLL_SECONDS)
+            now = time.monotonic()
+
+    def first_fresh_request(self, ended: float) -> float:
+        """Return the time from which all answers are from after `ended`; the requests of this watch must have ended."""
+        return self._cached.first_fresh_request(ended)
+
+    def _ask(self) -> None:
+        while True:
+            request = time.monotonic()
+            try:
+                latest = self._flink.latest_checkpoints(self._job_id)
+            except RescaleError:
+                self._cached.forget()
+                return
+            number = 0 if latest is None or latest.completed is None else latest.completed.id
+            with self._lock:
+                is_newer = self._cached.note(request, time.monotonic(), number)
+            if not is_newer or self._ended.wait(_POLL_SECONDS):
+                return

@@ -1,0 +1,112 @@
+"""The time at which Flink's cached answer was made, from the checkpoints that answers name."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.airflow.flink import answer_watch
+from rescale.airflow.flink.answer_watch import AnswerWatch, CachedAnswer
+from rescale.flink_rest.responses import CompletedCheckpoint, LatestCheckpoints
+from rescale.text.errors import StoreError
+
+LIFETIME = 3.0
+MOMENTS = st.floats(0.01, 20)
+
+
+@dataclass
+class Cache:
+    """Flink's cache for a job that completes its checkpoints at these times."""
+
+    completed: list[float]
+    made: float = -LIFETIME
+
+    def answer(self, now: float) -> int:
+        """Return the number of the last checkpoint, from a new answer if the cached one has expired."""
+        if now >= self.made + LIFETIME:
+            self.made = now
+        return sum(each <= self.made for each in self.completed)
+
+
+@given(st.lists(MOMENTS, max_size=6), st.lists(MOMENTS, max_size=20), st.floats(0, 1), st.floats(0, 4), st.floats(0, 5))
+def test_requests_from_the_first_fresh_one_on_show_what_happened_before_the_end(
+    completed: list[float], others: list[float], phase: float, cancel: float, later: float
+) -> None:
+    """Others ask Flink, too, and so decide when answers are made."""
+    cache, cached = Cache(completed), CachedAnswer(LIFETIME)
+    requests = [phase + tenth / 10 for tenth in range(150)]
+    for now in sorted([*requests, *others]):
+        number = cache.answer(now)
+        if now in requests:
+            assert cached.note(now, now, number)
+    ended = requests[-1] + cancel
+    fresh = cached.first_fresh_request(ended)
+    cache.answer(fresh - answer_watch._MARGIN_SECONDS + 1e-6 + later)
+    assert cache.made >= ended
+    assert fresh <= ended + LIFETIME + answer_watch._MARGIN_SECONDS
+
+
+def test_answer_after_a_cancel_in_time_comes_right_after_the_cached_one_has_expired() -> None:
+    cached = CachedAnswer(LIFETIME)
+    for request, number in ((10.0, 7), (10.1, 7), (10.2, 8), (10.3, 8)):
+        assert cached.note(request, request + 0.01, number)
+    assert cached.first_fresh_request(13.0) == pytest.approx(10.21 + LIFETIME + 0.2)
+    assert cached.first_fresh_request(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), "it may have expired before"
+
+
+def test_time_of_later_answers_follows_from_that_of_the_first() -> None:
+    cached = CachedAnswer(LIFETIME)
+    for request, number in ((10.0, 7), (10.1, 8), (13.1, 8), (13.2, 8)):
+        assert cached.note(request, request + 0.01, number)
+    assert (cached.after, cached.before) == (pytest.approx(13.0), pytest.approx(13.21))
+
+
+def test_older_answer_shows_that_there_are_several_caches() -> None:
+    cached = CachedAnswer(LIFETIME)
+    assert cached.note(10.0, 10.0, 7)
+    assert cached.note(10.1, 10.1, 8)
+    assert not cached.note(10.2, 10.2, 7)
+    assert cached.first_fresh_request(10.5) == pytest.approx(10.5 + LIFETIME + 0.2)
+
+
+class Flink:
+    """A Flink whose job has completed the checkpoint `number`; answers are not cached."""
+
+    number = 7
+    error: StoreError | None = None
+
+    def answer_cache_seconds(self) -> float:
+        return LIFETIME
+
+    def latest_checkpoints(self, _: str) -> LatestCheckpoints:
+        if self.error is not None:
+            raise self.error
+        return LatestCheckpoints(completed=CompletedCheckpoint(id=self.number))
+
+
+def test_cancel_waits_until_the_answer_expires_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_watch, "_CANCEL_SECONDS", LIFETIME - 0.5)
+    monkeypatch.setattr(answer_watch, "_SHORT", 1)
+    flink: Any = Flink()
+    with AnswerWatch(flink, "job") as answers:
+        while answers._cached._number is None:
+            time.sleep(0.01)
+        flink.number = 8
+        answers.wait_until_answer_expires_soon()
+        waited = time.monotonic()
+    made = answers._cached.after
+    assert made is not None
+    assert waited >= made + 0.5
+
+
+def test_cancel_does_not_wait_if_flink_does_not_answer() -> None:
+    flink: Any = Flink()
+    flink.error = StoreError("Flink does not answer")
+    with AnswerWatch(flink, "job") as answers:
+        answers.wait_until_answer_expires_soon()
+    assert answers.first_fresh_request(5.0) == pytest.approx(5.0 + LIFETIME + 0.2)
