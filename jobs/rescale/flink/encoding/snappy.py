@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
+import cramjam
 import google_crc32c
 
 from rescale.text.errors import SnapshotError
@@ -70,8 +71,6 @@ class FramedDecompressor:
             raise self._error("not a snappy chunk", at, f"type {kind:#04x}")
         content = body[4:]
         if kind == _COMPRESSED:
-            import cramjam  # needed only to read compressed state
-
             try:
                 # Check the length first, so that a damaged length does not allocate memory.
                 if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
@@ -121,8 +120,6 @@ def plain_chunk(content: bytes) -> bytes:
 
 
 def _chunk(content: bytes) -> bytes:
-    import cramjam
-
     packed = bytes(cramjam.snappy.compress_raw(content))
     if len(packed) > _LARGEST_PACKED_SHARE * len(content):
         return _framed(_PLAIN, content, content)

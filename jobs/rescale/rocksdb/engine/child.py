@@ -4,6 +4,9 @@ A child is forked when none is idle, and serves conversations until its parent e
 a few messages, but no fork. A conversation runs a generator in the child: the parent sends requests to the generator,
 and the values that it yields are the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid
 until the next answer.
+
+A child must not import anything. Another thread of the parent may have been importing the same module at the fork: the
+child would wait for it for ever. So all that children need is imported before the first fork.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy.ma  # noqa: F401 - numba imports it with the first call of a loop, which may be in a child
 
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.rocksdb.engine.library import LOADING, library

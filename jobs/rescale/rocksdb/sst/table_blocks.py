@@ -12,6 +12,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import cramjam
 import xxhash
 
 from rescale.flink.advice import CANONICAL
@@ -92,8 +93,6 @@ CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
 
 
 def _decompressed(content: bytes, compression: int, path: str, offset: int) -> bytes:
-    import cramjam  # imported late: only compressed blocks need it
-
     reader = EditReader(content, path, offset)
     try:
         size = cramjam.snappy.decompress_raw_len(content) if compression == _SNAPPY else reader.varint32()
