@@ -40,12 +40,15 @@ class _Rounds:
         self._ending = ending
         self._tasks: TasksOnDemand | None = None
 
-    def begin(self, records: int) -> None:
-        """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here."""
-        if records > LITTLE_BYTES and local_master(self._master) is not None:
-            self._tasks_for(records).begin()
+    def begin(self, records: int | None) -> None:
+        """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here.
+
+        Rounds, whose first order moves an unknown number, mostly move fewer.
+        """
+        if (records or 0) > LITTLE_BYTES and local_master(self._master) is not None:
+            self._tasks_for(records or 0).begin()
         import_module("move_and_validate")
-        if 0 < records <= LITTLE_BYTES:
+        if records is None or 0 < records <= LITTLE_BYTES:
             load_worker_modules()
 
     def carry_out(self, order: Order) -> None:
@@ -80,7 +83,7 @@ def main() -> int:
         help="local[N]: N processes on this machine; else Spark's master (default: that of spark-submit)",
     )
     parser.add_argument(
-        "--records", metavar="BYTES", type=int, default=0, help="bytes of records that the first order moves, if known"
+        "--records", metavar="BYTES", type=int, help="bytes of records that the first order moves, if known"
     )
     parser.add_argument("--drawn", action="store_true", help="print progress as JSON, for a program that displays it")
     add_profiles(parser, "source", ("orders_at",))

@@ -43,7 +43,7 @@ class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
-    ticks. `records` are the bytes of records that the first order moves, if known: the process then starts its workers
+    ticks. `records` are the bytes of records that the first order moves, if known: the process starts what they need
     before the order comes. `environment` is that of the process; None stands for that of this process.
     """
 
@@ -53,10 +53,11 @@ class LastingProcess:
         say: Say,
         *,
         drawn: bool = False,
-        records: int = 0,
+        records: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._arguments = ["--master", master, "--records", str(records), *(["--drawn"] if drawn else [])]
+        known = [] if records is None else ["--records", str(records)]
+        self._arguments = ["--master", master, *known, *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: Draw | None = None

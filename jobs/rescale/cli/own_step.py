@@ -44,13 +44,12 @@ class CarryOut(Protocol):
 def own_rounds(master: str, records: int | None = None) -> Iterator[CarryOut]:
     """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
 
-    With `records`, the bytes of records that the first plan moves, the process starts at once. On a terminal, the
-    function draws the progress.
+    The process starts at once. `records` are the bytes of records that the first plan moves, if known. On a terminal,
+    the function draws the progress.
     """
     drawn = can_draw()
-    with LastingProcess(master, _say, drawn=drawn, records=records or 0) as process:
-        if records is not None:
-            process.begin()
+    with LastingProcess(master, _say, drawn=drawn, records=records) as process:
+        process.begin()
 
         def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
             if not drawn:

@@ -103,6 +103,8 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
     """Follow the job until it can be cut over, and cancel it."""
     watch.refuse_ended_job()
+    if watch.has_rounds:
+        cut.mover.begin()
     with watch.follower.following(pins=watch.has_rounds):
         while True:
             watch.follow()

@@ -27,6 +27,9 @@ from rescale.storage.store import open_store
 class RoundsRunner(Protocol):
     """A process on this machine, or a pod, that makes one round after another."""
 
+    def begin(self) -> None:
+        """Start what is ready sooner for the first round if it starts before."""
+
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan."""
 
@@ -40,6 +43,10 @@ class Mover:
     def __init__(self, full: Callable[[Plan, Proof], None], rounds: RoundsRunner) -> None:
         self._full = full
         self._rounds = rounds
+
+    def begin(self) -> None:
+        """Start the process for rounds, so that it is ready when the base is."""
+        self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a plan: changes by the process or pod for rounds, all state by one of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from contextlib import nullcontext
 from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
@@ -65,11 +66,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if arguments.finish and (finished := published_plan(target)) is not None:
         _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
-    with own_rounds(arguments.master) as move_round:
+    job = _job_of(arguments, checkpoints, target)
+    with nullcontext() if arguments.finish else own_rounds(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
             """Move a round in the lasting process; move or compare all records in a separate process."""
-            if proof is not Proof.CHANGES:
+            if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
                 move(plan, arguments.master, proof)
@@ -77,14 +79,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             with errors_in_report(plan):
                 move_round(plan, proof)
 
-        follower = Follower(
-            target,
-            _job_of(arguments, checkpoints, target),
-            this_process(),
-            move_plan,
-            output.say,
-            arguments.accept_unconditional_publish,
-        )
+        follower = Follower(target, job, this_process(), move_plan, output.say, arguments.accept_unconditional_publish)
         if arguments.finish:
             _finish(follower, arguments.master, output, yes=arguments.yes)
         else:
