@@ -21,7 +21,7 @@ from rescale.flink.metadata.handles import InlineStream, OperatorHandle
 from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
 from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
-from rescale.text.errors import RescaleError, UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1
@@ -49,25 +49,21 @@ def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...],
     """Write the operators; `UnsupportedError` names an operator with state that this version cannot express."""
     out.i32(len(operators))
     for operator in operators:
-        try:
+        with located(operator=operator.operator_id):
             _write_operator_state(out, operator, version)
-        except UnsupportedError as error:
-            raise error.located(operator=operator.operator_id) from None
 
 
 def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
     named = version >= FIRST_VERSION_WITH_NAMES
     name, uid = (reader.utf(), reader.utf()) if named else ("", "")
     operator_id = reader.raw(16).hex()
-    try:
+    with located(operator=operator_id):
         parallelism, max_parallelism = _read_parallelism(reader)
         coordinator = _read_coordinator(reader, version)
         at = reader.position
         subtasks = _read_subtasks(reader, version, parallelism)
         if subtasks is None and coordinator is not None:
             raise reader.error("a fully finished operator with coordinator state", at=at)
-    except RescaleError as error:
-        raise error.located(operator=operator_id) from None
     return OperatorState(
         operator_id,
         name,

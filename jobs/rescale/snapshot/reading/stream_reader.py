@@ -42,7 +42,7 @@ from rescale.snapshot.reading.framing import framing_of
 from rescale.snapshot.reading.handle_streams import bytes_of_changes, keyed_streams, streams_of
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
-from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError, located
 
 HEADER_LIMIT = 64 << 20
 
@@ -121,10 +121,8 @@ class StreamReader:
             return None
         self._check_size(label, extent)
         path = self._files[extent.file][0]
-        try:
+        with located(path=path, operator=label):
             ranges = element_extents(handle.states, extent.length)
-        except SnapshotError as error:
-            raise error.located(path=path, operator=label) from None
         states = tuple(
             ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
             for state, elements in zip(handle.states, ranges, strict=True)
@@ -266,10 +264,8 @@ class StreamReader:
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
     ) -> tuple[Extent | None, ...]:
-        try:
+        with located(path=self._files[extent.file][0], operator=label):
             ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
-        except SnapshotError as error:
-            raise error.located(path=self._files[extent.file][0], operator=label) from None
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
     def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:

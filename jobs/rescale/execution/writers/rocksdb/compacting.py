@@ -29,7 +29,7 @@ from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 
 class _Compacted(NamedTuple):
@@ -57,10 +57,8 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
 def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
-    try:
+    with located(operator=operator.label):
         files = list(_files(plan, operator, stream))
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     refused = next((file.refused for file in files if file.refused), "")
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 

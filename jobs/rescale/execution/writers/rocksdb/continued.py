@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.keeping import may_be_kept
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 Place = tuple[int, int]
 """Number of the operator, and of the stream in its rekeying."""
@@ -128,13 +128,9 @@ def _stored_name(plan: Plan, unit: _Unit) -> str:
     return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"
 
 
-@contextmanager
-def _located(plan: Plan, unit: _Unit) -> Iterator[None]:
+def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
     """Add the operator to an error."""
-    try:
-        yield
-    except RescaleError as error:
-        raise error.located(operator=plan.operators[unit.place[0]].label) from None
+    return located(operator=plan.operators[unit.place[0]].label)
 
 
 def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
