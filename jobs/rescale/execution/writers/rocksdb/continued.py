@@ -13,7 +13,7 @@ from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
-from rescale.execution.writers.rocksdb.directory_files import take_directory_file
+from rescale.execution.writers.rocksdb.directory_files import content_of, take_directory_file
 from rescale.flink.keyed.header import require_header
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
@@ -60,14 +60,8 @@ def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
 
 def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
     """Return the MANIFEST of the directory, after checking it against its files."""
-
-    def content(file: StoredFile) -> bytes:
-        if file.data is not None:
-            return file.data
-        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
-
     states = require_header(read_header(plan, base.database.header)).names
-    return checked_manifest(needed_files(_base_files(plan, base)), content, states)
+    return checked_manifest(needed_files(_base_files(plan, base)), content_of, states)
 
 
 def take_over_base_files(
