@@ -16,12 +16,12 @@ written and compacted away between the checkpoints, if the later MANIFEST names 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.base_files import (
     compare_files_of_base,
     files_above_base,
@@ -245,7 +245,7 @@ class ChangeProof:
         operator = self.later.operators[number]
         removed, added = (
             [
-                _sum_by_state(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
+                sum_digests(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
                 for in_result in (False, True)
             ]
             for rows in ("removed", "added")
@@ -345,11 +345,3 @@ class _JoinedFiles:
 def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
     return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
-
-
-def _sum_by_state(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
-    total: dict[str, StateDigest] = defaultdict(StateDigest)
-    for states in parts:
-        for state, digest in states.items():
-            total[state] = total[state].plus(digest)
-    return dict(total)
