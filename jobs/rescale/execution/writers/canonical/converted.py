@@ -48,8 +48,6 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
         if operator.is_in_order
         for j, stream in enumerate(operator.rekeyed)
     ]
-    if not units:
-        return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
     return tasks.run(partial(_convert, plan, existing), units, progress)
 

@@ -45,8 +45,6 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.compacted)
     ]
-    if not units:
-        return []
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
     compacted = tasks.run(partial(_compact, plan), units, progress)
     report_refused_copies(progress, (database.refused for database in compacted))
