@@ -133,13 +133,10 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
         if both is None:
             return None
         serializers[name] = both
-    out = ByteWriter()
-    out.utf(info.name)
-    out.i32(info.kind)
+    out = ByteWriter().utf(info.name).i32(info.kind)
     out.i32(len(info.options))
     for key, value in info.options:
-        out.utf(key)
-        out.utf(value)
+        out.utf(key).utf(value)
     out.i32(len(serializers))
     for name, snapshot in serializers.items():
         out.utf(name)

@@ -78,13 +78,10 @@ def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
 
 def _write_operator_state(out: ByteWriter, operator: OperatorState, version: int) -> None:
     if version >= FIRST_VERSION_WITH_NAMES:
-        out.utf(operator.name)
-        out.utf(operator.uid)
+        out.utf(operator.name).utf(operator.uid)
     elif operator.name or operator.uid:
         raise _no_place(version, "an operator's name or uid")
-    out.raw(bytes.fromhex(operator.operator_id))
-    out.i32(operator.parallelism)
-    out.i32(operator.max_parallelism)
+    out.raw(bytes.fromhex(operator.operator_id)).i32(operator.parallelism).i32(operator.max_parallelism)
     _write_coordinator(out, operator.coordinator, version)
     _write_subtasks(out, operator, version)
 
@@ -187,7 +184,7 @@ def _read_state(reader: ByteReader, version: int) -> SubtaskState:
 
 def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
     if version < FIRST_VERSION_WITH_COORDINATORS:
-        _write_v2_fields(out)
+        out.i64(_V2_DURATION).i32(_V2_LEGACY_STATES)
     _write_slot(out, state.managed_operator)
     _write_slot(out, state.raw_operator)
     write_keyed(out, state.managed_keyed)
@@ -234,11 +231,6 @@ def _read_v2_fields(reader: ByteReader) -> None:
             advice="take a savepoint without the operators that still use the interface Checkpointed",
         )
     _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATES, legacy_states)
-
-
-def _write_v2_fields(out: ByteWriter) -> None:
-    out.i64(_V2_DURATION)
-    out.i32(_V2_LEGACY_STATES)
 
 
 def _check_constant(reader: ByteReader, at: int, what: str, expected: int, value: int) -> None:
