@@ -24,7 +24,7 @@ from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
-from rescale.rocksdb.assembly.continued_database import place_of_changes
+from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
