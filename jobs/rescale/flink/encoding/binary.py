@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from typing import Self
 
 from rescale.text.errors import SnapshotError
@@ -116,6 +117,13 @@ class ByteReader:
             if byte < 0x80:
                 return value
         raise self.error("a packed number of more than five bytes", at=at)
+
+    def non_negative(self, read: Callable[[], int], what: str) -> int:
+        """Return the number that `read`, a method of this reader, reads; `SnapshotError` if it is negative."""
+        at, number = self.position, read()
+        if number < 0:
+            raise self.error(f"a negative {what}", at=at, expected="0 or more", found=number)
+        return number
 
     def count(self, item_size: int) -> int:
         """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if the data is too short."""

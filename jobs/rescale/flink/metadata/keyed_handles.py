@@ -187,7 +187,7 @@ def _read_delta(reader: ByteReader, depth: int) -> ChangelogDelta:
 
 def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
     first, count = read_key_group_range(reader)
-    start, end = _read_sequence_number(reader), _read_sequence_number(reader)
+    start, end = (reader.non_negative(reader.i64, "sequence number") for _ in range(2))
     number = reader.count(item_size=8)
     position = reader.position
     changes = tuple(_read_change(reader) for _ in range(number))
@@ -210,14 +210,6 @@ def _read_change(reader: ByteReader) -> StateChange:
     if key_group < METADATA_KEY_GROUP:
         raise reader.error("not a key group", at=at, expected="-1 or more", found=key_group)
     return StateChange(key_group, reader.blob())
-
-
-def _read_sequence_number(reader: ByteReader) -> int:
-    at = reader.position
-    number = reader.i64()
-    if number < 0:
-        raise reader.error("a negative sequence number", at=at, expected="0 or more", found=number)
-    return number
 
 
 def _read_changelog_stream(reader: ByteReader, tag: int, depth: int) -> ChangelogStreamHandle:
