@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from rescale.flink.job_graph import GraphVertex
 from rescale.flink.operator_id import operator_id_of_uid
@@ -166,9 +166,9 @@ def match(
         same=tuple(_matched(match) for match in matches if not match.because),
         proposed=tuple(map(_matched, proposed)),
         in_the_way=tuple(map(_listed, in_the_way)),
-        chained=tuple(ChainedOperator(*astuple(_matched(match)), match.new.chain) for match in chained),
+        chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained),
         unsure=tuple(
-            UnsureOperator(*astuple(_listed(operator)), tuple(map(_listed, candidates)))
+            UnsureOperator(**asdict(_listed(operator)), candidates=tuple(map(_listed, candidates)))
             for operator, candidates in stateful
             if candidates
         ),
@@ -189,7 +189,12 @@ def _listed(counterpart: Counterpart) -> ListedOperator:
 
 
 def _matched(match: _Match) -> MatchedOperator:
-    return MatchedOperator(*astuple(_listed(match.old)), match.new.operator_id, match.new.label, match.because)
+    return MatchedOperator(
+        **asdict(_listed(match.old)),
+        new_operator_id=match.new.operator_id,
+        new_label=match.new.label,
+        because=match.because,
+    )
 
 
 def _uid(name: str, operator_id: str) -> str:
