@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -45,9 +44,7 @@ class Sender:
         self._signs.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._signs.join()
         store = open_store(self.place)

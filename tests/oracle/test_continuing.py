@@ -29,7 +29,7 @@ from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.plan.rekeying import Rekeying
-from rescale.rocksdb.assembly.continued_database import ChangesPlace
+from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.rocksdb.engine.table_writer import Rows
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish

@@ -67,17 +67,17 @@ def test_job_that_lost_its_uids_is_matched_and_restored(flink: Flink, tmp_path: 
     source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))
     graph, fresh = flink.snapshots(changed, tmp_path / "fresh", "details", "canonical")
     old = counterparts_of_snapshot(source.operators)
-    matched = match(old, counterparts_of_snapshot(open_snapshot(str(fresh)).operators))
+    matched = match("old", "new", old, counterparts_of_snapshot(open_snapshot(str(fresh)).operators))
     assert (matched.certain, len(matched.proposed), matched.in_the_way) == (True, 4, ())
     details = graph.read_bytes()
     for document in (details, json.dumps(json.loads(details)["plan"]).encode()):
         vertices = read_job_graph(document, str(graph))
-        assert {pair.new.operator_id for pair in matched.proposed} <= {vertex.operator_id for vertex in vertices}
-        by_names = match(old, counterparts_of_graph(vertices, {}))
+        assert {pair.new_operator_id for pair in matched.proposed} <= {vertex.operator_id for vertex in vertices}
+        by_names = match("old", "new", old, counterparts_of_graph(vertices, {}), of_plan=True)
         if source.operators[0].entry.name:
-            assert {pair.old.label for pair in by_names.proposed} == {"tumbling", "session"}
+            assert {pair.label for pair in by_names.proposed} == {"tumbling", "session"}
             assert set(by_names.options) < set(matched.options)
-            assert {pair.old.label for pair in by_names.unsure} == {"count", "evicting"}
+            assert {pair.label for pair in by_names.unsure} == {"count", "evicting"}
     renames = [option.removeprefix("--rename ") for option in matched.options]
     target = str(tmp_path / "target")
     execute_without_spark(plan_rescale(source.directory, target, renames=renames))

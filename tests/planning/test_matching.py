@@ -9,6 +9,7 @@ import pytest
 
 from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.match_document import MatchDocument
 from rescale.planning.matching import (
     Counterpart,
     StateSignature,
@@ -31,8 +32,12 @@ def described(operator_id: str, name: str = "", states: Iterable[StateSignature]
     return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
 
 
+def matching(old: list[Counterpart], new: list[Counterpart]) -> MatchDocument:
+    return match("/savepoint", "/job", old, new)
+
+
 def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
-    return {pair.old.operator_id: pair.new.operator_id for pair in match(old, new).proposed}
+    return {pair.operator_id: pair.new_operator_id for pair in matching(old, new).proposed}
 
 
 def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
@@ -40,12 +45,12 @@ def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
     source = snapshots.opened("2-clicks")
     ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
     renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))
-    matched = match(
+    matched = matching(
         counterparts_of_snapshot(source.operators), counterparts_of_snapshot(apply_surgery(source, renamed).operators)
     )
     assert matched.certain
-    assert {pair.old.operator_id: pair.new.operator_id for pair in matched.proposed}.items() <= ids.items()
-    assert {pair.old.label for pair in matched.proposed} == {
+    assert {pair.operator_id: pair.new_operator_id for pair in matched.proposed}.items() <= ids.items()
+    assert {pair.label for pair in matched.proposed} == {
         operator.label for operator in source.operators if operator.bytes
     } | {operator.label for operator in source.operators if operator.entry.coordinator}
     renames = [option.removeprefix("--rename ") for option in matched.options]
@@ -88,26 +93,28 @@ def test_matching_takes_the_strongest_evidence_and_only_unique_pairs(
 
 def test_ambiguous_matches_are_listed_with_their_candidates() -> None:
     twins, alone = [described("a"), described("b")], described("c", "", [SUM])
-    matched = match([*twins, alone], [described("d"), described("e", "z", [])])
-    assert [(u.old.operator_id, [c.operator_id for c in u.candidates]) for u in matched.unsure] == [
+    matched = matching([*twins, alone], [described("d"), described("e", "z", [])])
+    assert [(u.operator_id, [c.operator_id for c in u.candidates]) for u in matched.unsure] == [
         ("a", ["d"]),
         ("b", ["d"]),
     ]
-    assert (matched.only_in_snapshot, matched.options, matched.certain) == ((alone,), [], False)
+    assert ([o.operator_id for o in matched.only_in_snapshot], matched.options, matched.certain) == (["c"], (), False)
 
 
 def test_operator_with_the_id_of_a_uid_matches_under_any_label() -> None:
     uid = operator_id_of_uid("counts")
     old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
-    matched = match([old], [described(uid, "y", None), described("b", "x", None)])
-    assert (matched.options, matched.certain) == ([], True)
+    matched = matching([old], [described(uid, "y", None), described("b", "x", None)])
+    assert (matched.options, matched.certain) == ((), True)
 
 
 def test_operator_without_state_gives_its_id_to_one_with_state() -> None:
-    matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT]), described("c", "x", [])])
-    assert matched.options == ["--rename a=b", "--rename b=c"]
-    matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT])])
-    assert matched.options == ["--rename a=b", "--drop b"]
+    matched = matching(
+        [described("a"), described("b", "x", [])], [described("b", "", [COUNT]), described("c", "x", [])]
+    )
+    assert matched.options == ("--rename a=b", "--rename b=c")
+    matched = matching([described("a"), described("b", "x", [])], [described("b", "", [COUNT])])
+    assert matched.options == ("--rename a=b", "--drop b")
 
 
 ID = "ab" * 16
@@ -159,7 +166,7 @@ def test_operator_inside_a_chain_has_no_known_id() -> None:
         (ID, "where it comes from", ""),
         ("", "count", "source"),
     ]
-    matched = match([described("a", "count"), described("b", "source")], graph)
-    assert matched.options == [f"--rename b={ID}"]
-    assert [(m.old.operator_id, m.new.chain) for m in matched.chained] == [("a", "source")]
+    matched = matching([described("a", "count"), described("b", "source")], graph)
+    assert matched.options == (f"--rename b={ID}",)
+    assert [(m.operator_id, m.chain) for m in matched.chained] == [("a", "source")]
     assert not matched.certain

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.rocksdb.assembly.continued_database import continued_manifest, place_of_changes
-from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
+from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, new_manifest, place_of_changes
 from rescale.rocksdb.engine.table_writer import Rows, TableWriter
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -60,37 +61,45 @@ class CheckList:
         """The checks so far."""
         return Diagnosis(all(check.outcome is not CheckOutcome.ERROR for check in self.done), tuple(self.done))
 
-    def ok(self, subject: str, tried: str, result: str, meaning: str) -> None:
-        self._add(subject, tried, CheckOutcome.OK, result, meaning, None)
-
-    def warn(self, subject: str, tried: str, result: str, meaning: str, advice: str | None) -> None:
-        self._add(subject, tried, CheckOutcome.WARNING, result, meaning, advice)
-
-    def fail(self, subject: str, tried: str, result: str, meaning: str, advice: str | None) -> None:
-        self._add(subject, tried, CheckOutcome.ERROR, result, meaning, advice)
-
     @contextmanager
-    def failing(self, subject: str, tried: str, meaning: str) -> Iterator[None]:
-        """Turn an error of the block into a failed check, unless it is a bug of ours."""
+    def trying(self, subject: str, tried: str, meaning: str) -> Iterator[Trial]:
+        """Provide a check in the block; an error of the block makes it fail, unless it is a bug of ours."""
+        trial = Trial(self, subject, tried)
         try:
-            yield
+            yield trial
         except Exception as exception:
             error = unexpected(exception)
             if isinstance(exception, OSError) and isinstance(error, InternalError):
-                self.fail(subject, tried, f"{type(exception).__name__}: {exception}", meaning, _PERMISSIONS)
+                trial.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSIONS)
                 return
             if isinstance(error, InternalError):
                 raise
             self.unreachable = self.unreachable or not error.final
-            self.fail(subject, tried, result_of(error), meaning, error.advice)
+            trial.fail(result_of(error), meaning, error.advice)
 
-    def _add(
-        self, subject: str, tried: str, outcome: CheckOutcome, result: str, meaning: str, advice: str | None
-    ) -> None:
+    def add(self, trial: Trial, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:
         """Add a check; an `Advice` becomes text, since msgspec cannot encode it."""
         if isinstance(advice, Advice):
             advice = str(advice) if self._wording is None else advice.worded(self._wording)
-        self.done.append(Check(subject, tried, outcome, result, meaning, advice))
+        self.done.append(Check(trial.subject, trial.tried, outcome, result, meaning, advice))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A check that is being made; what came out is added to `checks`."""
+
+    checks: CheckList
+    subject: str
+    tried: str
+
+    def ok(self, result: str, meaning: str) -> None:
+        self.checks.add(self, CheckOutcome.OK, result, meaning, None)
+
+    def warn(self, result: str, meaning: str, advice: str | None) -> None:
+        self.checks.add(self, CheckOutcome.WARNING, result, meaning, advice)
+
+    def fail(self, result: str, meaning: str, advice: str | None) -> None:
+        self.checks.add(self, CheckOutcome.ERROR, result, meaning, advice)
 
 
 def result_of(error: RescaleError) -> str:

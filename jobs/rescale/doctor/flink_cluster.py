@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rescale.doctor.checks import CheckList
+from rescale.doctor.checks import CheckList, Trial
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import ADDRESS_WITHOUT_LOGIN, Flink
@@ -29,36 +29,34 @@ def check_flink(checks: CheckList, address: str) -> None:
         if checks.unreachable:
             return
         tried = f"GET {flink.address}/jobs/overview"
-        with checks.failing(_SUBJECT, tried, "a DAG finds its job by its name with this request"):
+        with checks.trying(_SUBJECT, tried, "a DAG finds its job by its name with this request") as trial:
             running = [job for job in flink.jobs() if not job.ended]
-            checks.ok(_SUBJECT, tried, counted(len(running), "running job"), "jobs can be found")
+            trial.ok(counted(len(running), "running job"), "jobs can be found")
             options = _options(flink)
             for job in running[:MOST_JOBS]:
                 _check_job(checks, flink, job, options)
             if len(running) > MOST_JOBS:
                 left = counted(len(running) - MOST_JOBS, "job")
-                checks.warn(_SUBJECT, tried, f"{left} not checked", f"only {MOST_JOBS} jobs are checked", None)
+                trial.warn(f"{left} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
     tried = f"GET {flink.address}/overview"
     checks.unreachable = False
-    with checks.failing(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API"):
+    with checks.trying(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API") as trial:
         release = flink.overview().flink_version
         known = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
         line = None
         with suppress(ValueError):
             line = ReleaseLine.parse(release)
         if line in RELEASE_LINES:
-            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots can be read, and it restores results")
+            trial.ok(f"Flink {release}", "its snapshots can be read, and it restores results")
         elif line is not None and line < RELEASE_LINES[0]:
             meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
-            checks.warn(
-                _SUBJECT, tried, f"Flink {release}", meaning, "try the restore of a result before you rely on it"
-            )
+            trial.warn(f"Flink {release}", meaning, "try the restore of a result before you rely on it")
         else:
             meaning = f"this release is unknown; known releases are {known}"
-            checks.warn(_SUBJECT, tried, f"Flink {release}", meaning, "look for a newer version of Rescale")
+            trial.warn(f"Flink {release}", meaning, "look for a newer version of Rescale")
 
 
 def _options(flink: Flink) -> dict[str, str]:
@@ -71,37 +69,35 @@ def _options(flink: Flink) -> dict[str, str]:
 def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str, str]) -> None:
     subject = f"Flink job {job.name}"
     tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints/config"
-    with checks.failing(subject, tried, "it is unknown how the job makes checkpoints"):
+    with checks.trying(subject, tried, "it is unknown how the job makes checkpoints") as trial:
         config = flink.checkpoint_config(job.job_id)
         if config is None or config.interval is None or not 0 < config.interval < (1 << 63) - 1:
             meaning = "savepoints can be rescaled; rescale follow, and checks before a job is stopped, need checkpoints"
-            checks.warn(subject, tried, "no periodic checkpoints", meaning, "set execution.checkpointing.interval")
+            trial.warn("no periodic checkpoints", meaning, "set execution.checkpointing.interval")
             return
-        _check_retention(checks, subject, tried, config)
-        _check_alignment(checks, subject, tried, config)
-        _check_increments(checks, subject, flink, config, flink.last_checkpoint(job.job_id), options, job)
+        _check_retention(trial, config)
+        _check_alignment(trial, config)
+        last = flink.last_checkpoint(job.job_id)
+        tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints and {flink.address}/jobmanager/config"
+        _check_increments(Trial(checks, subject, tried), config, last, options)
 
 
-def _check_retention(checks: CheckList, subject: str, tried: str, config: CheckpointConfig) -> None:
+def _check_retention(trial: Trial, config: CheckpointConfig) -> None:
     if config.externalization.enabled and not config.externalization.delete_on_cancellation:
-        checks.ok(subject, tried, "checkpoints are retained", "the last one remains when the job is cancelled")
+        trial.ok("checkpoints are retained", "the last one remains when the job is cancelled")
         return
-    checks.warn(
-        subject,
-        tried,
+    trial.warn(
         "checkpoints are deleted when the job is cancelled",
         "rescale follow --finish then finds no last checkpoint; a savepoint works as always",
         "set execution.checkpointing.externalized-checkpoint-retention to RETAIN_ON_CANCELLATION",
     )
 
 
-def _check_alignment(checks: CheckList, subject: str, tried: str, config: CheckpointConfig) -> None:
+def _check_alignment(trial: Trial, config: CheckpointConfig) -> None:
     if not config.unaligned_checkpoints:
-        checks.ok(subject, tried, "aligned checkpoints", "they hold no records in flight, so they can be rescaled")
+        trial.ok("aligned checkpoints", "they hold no records in flight, so they can be rescaled")
         return
-    checks.warn(
-        subject,
-        tried,
+    trial.warn(
         "unaligned checkpoints",
         "a checkpoint with records in flight is refused",
         "take a savepoint; or set execution.checkpointing.aligned-checkpoint-timeout, so that most checkpoints are "
@@ -110,16 +106,9 @@ def _check_alignment(checks: CheckList, subject: str, tried: str, config: Checkp
 
 
 def _check_increments(
-    checks: CheckList,
-    subject: str,
-    flink: Flink,
-    config: CheckpointConfig,
-    last: CompletedCheckpoint | None,
-    options: dict[str, str],
-    job: JobLine,
+    trial: Trial, config: CheckpointConfig, last: CompletedCheckpoint | None, options: dict[str, str]
 ) -> None:
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
-    tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints and {flink.address}/jobmanager/config"
     written = None if last is None else last.checkpointed_size
     smaller = last is not None and written is not None and written < last.state_size
     configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
@@ -127,11 +116,9 @@ def _check_increments(
     sizes = f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
     result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes})"
     if (configured or smaller) and "RocksDB" in backend:
-        checks.ok(subject, tried, result, "rescale follow and --base can move only what changed")
+        trial.ok(result, "rescale follow and --base can move only what changed")
         return
-    checks.warn(
-        subject,
-        tried,
+    trial.warn(
         result,
         "rescale follow and --base move all state of such checkpoints each time, or refuse them; a savepoint works",
         "for less downtime, use RocksDB and set execution.checkpointing.incremental to true",

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rescale.doctor.checks import CheckList
+from rescale.doctor.checks import CheckList, Trial
 from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
 from rescale.text.units import human_bytes
@@ -36,42 +36,41 @@ def check_java(checks: CheckList) -> None:
     """Check the version of Spark's Java; this gives no errors, since only runs on a cluster need Java."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
-    subject, tried = "Java", f"{program} -version" + (" (of JAVA_HOME)" if home else "")
-    if shutil.which(program) is None:
-        checks.warn(subject, tried, "there is no such program", _NO_JAVA, _SET_JAVA)
-        return
-    with checks.failing(subject, tried, _NO_JAVA):
+    tried = f"{program} -version" + (" (of JAVA_HOME)" if home else "")
+    with checks.trying("Java", tried, _NO_JAVA) as trial:
+        if shutil.which(program) is None:
+            trial.warn("there is no such program", _NO_JAVA, _SET_JAVA)
+            return
         try:
             answer = subprocess.run(
                 [program, "-version"], capture_output=True, text=True, errors="replace", timeout=_JAVA_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            checks.warn(subject, tried, str(error), _NO_JAVA, _SET_JAVA)
+            trial.warn(str(error), _NO_JAVA, _SET_JAVA)
             return
         shown = f"{answer.stderr}{answer.stdout}".strip()
         release = _RELEASE.search(shown)
         if release is None:
-            result = f"exit code {answer.returncode}: {shown[:200] or 'no output'}"
-            checks.warn(subject, tried, result, _NO_JAVA, _SET_JAVA)
+            trial.warn(f"exit code {answer.returncode}: {shown[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
         elif int(release[1]) < OLDEST_JAVA:
-            checks.warn(subject, tried, f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
+            trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
         else:
-            checks.ok(subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
+            trial.ok(f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
 
 
 def check_spark_packages(checks: CheckList) -> None:
     """Import the packages that move and compare state."""
     meaning = "run, follow, validate and diff need it; the other commands do not"
     for name in SPARK_PACKAGES:
-        tried = f"import {name}"
+        trial = Trial(checks, name, f"import {name}")
         try:
             import_module(name)
             release = version(name)
         except (ImportError, PackageNotFoundError, OSError) as error:
             advice = 'pip install "flink-rescale[spark]"; in a checkout: uv sync --all-extras'
-            checks.fail(name, tried, f"{type(error).__name__}: {error}", meaning, advice)
+            trial.fail(f"{type(error).__name__}: {error}", meaning, advice)
         else:
-            checks.ok(name, tried, release, "steps that move or compare state can start")
+            trial.ok(release, "steps that move or compare state can start")
 
 
 def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
@@ -79,17 +78,16 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
     subject = "scratch space"
     meaning = "records that get new key groups, and RocksDB's files, pass through it"
     advice = "set SPARK_LOCAL_DIRS to a directory with enough space, to which this user may write"
-    with checks.failing(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
+    with checks.trying(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
         for place in scratch_directories():
-            tried = f"write a file below {place}"
-            path = Path(place)
+            trial, path = Trial(checks, subject, f"write a file below {place}"), Path(place)
             absent = [folder for folder in (path, *path.parents) if not folder.exists()]
             try:
                 with scratch_folder(path, ScratchKind.RESULT) as folder:
                     owned.write_new(folder / "probe", b"probe")
                     free = shutil.disk_usage(folder).free
             except OSError as error:
-                checks.fail(subject, tried, f"{error.strerror}: {error.filename or place}", meaning, advice)
+                trial.fail(f"{error.strerror}: {error.filename or place}", meaning, advice)
                 continue
             finally:
                 for folder in absent:
@@ -100,6 +98,6 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
                 small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
                 if state_bytes is None:
                     small = f"less than {needed}: enough for small state only"
-                checks.warn(subject, tried, f"{human_bytes(free)} free", small, f"make room there, or {advice}")
+                trial.warn(f"{human_bytes(free)} free", small, f"make room there, or {advice}")
             else:
-                checks.ok(subject, tried, f"{human_bytes(free)} free", meaning)
+                trial.ok(f"{human_bytes(free)} free", meaning)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rescale.doctor.checks import CheckList
+from rescale.doctor.checks import CheckList, Trial
 from rescale.text.errors import StoreError
 
 if TYPE_CHECKING:
@@ -54,15 +54,15 @@ def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | Non
     if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
-    with checks.failing(_SUBJECT, tried, f"it is unknown whether {meaning}"):
+    with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT / "namespace").read_text().strip()
-        tried += f" in the namespace {namespace}"
+        trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
         if not (missing := _missing(rights, namespace)):
-            checks.ok(_SUBJECT, tried, "all granted", meaning)
+            trial.ok("all granted", meaning)
         elif otherwise is not None:
-            checks.warn(_SUBJECT, tried, f"missing: {', '.join(missing)}", otherwise, _ADVICE)
+            trial.warn(f"missing: {', '.join(missing)}", otherwise, _ADVICE)
         else:
-            checks.fail(_SUBJECT, tried, f"missing: {', '.join(missing)}", f"needed so that {meaning}", _ADVICE)
+            trial.fail(f"missing: {', '.join(missing)}", f"needed so that {meaning}", _ADVICE)
 
 
 def _address() -> str:

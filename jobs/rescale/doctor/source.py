@@ -19,26 +19,26 @@ def check_source(checks: CheckList, source: str) -> int | None:
     subject, source = "source", source.removesuffix("/_metadata")
     if not is_s3(source) and Path(source).exists():
         owned.protect([source])  # from now on, nothing in this process may write to the source
-    with checks.failing(subject, f"list {source}", "inspect and plan list the files of a snapshot"):
+    with checks.trying(subject, f"list {source}", "inspect and plan list the files of a snapshot") as trial:
         files = open_store(source).list(source)
         size = sum(entry.size for entry in files)
         result = f"{counted(len(files), 'file')}, {human_bytes(size)}"
-        checks.ok(subject, f"list {source}", result, "the files of the snapshot can be listed")
+        trial.ok(result, "the files of the snapshot can be listed")
     if checks.unreachable:
         return None
     tried = f"read _metadata and the headers of state files of {source}"
-    with checks.failing(subject, tried, "nothing can be planned for a snapshot that cannot be read"):
+    with checks.trying(subject, tried, "nothing can be planned for a snapshot that cannot be read") as trial:
         snapshot = open_readable(source)
         result = f"{counted(len(snapshot.operators), 'operator')}, {human_bytes(snapshot.bytes)} of state"
         unread = [operator for operator in snapshot.operators if operator.unread is not None]
         if snapshot.missing:
             meaning = f"{counted(len(snapshot.missing), 'file')} of state are missing, such as {snapshot.missing[0]}"
             advice = "find out who deletes files there, and name a complete snapshot"
-            checks.fail(subject, tried, result, meaning, advice)
+            trial.fail(result, meaning, advice)
         elif unread:
             meaning = f"the state of {counted(len(unread), 'operator')} cannot be read, such as {unread[0].label}"
-            checks.fail(subject, tried, result, meaning, Advice(command("inspect", quoted(source)), " says why"))
+            trial.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
-            checks.ok(subject, tried, result, "a run can be planned")
+            trial.ok(result, "a run can be planned")
         return snapshot.bytes
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_of
@@ -33,7 +34,7 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
     """Try everything that a run does in the target's store."""
     checks.unreachable = False
     source = None if source is None else source.removesuffix("/_metadata")
-    with checks.failing(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
+    with checks.trying(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
         if source is not None:
             refuse_overlap(source, target)
         check_documents(target)
@@ -63,6 +64,7 @@ class _Probes:
             probe_place(target, f"{name}-{kind}") for kind in ("put", "conditional", "copy", "parts")
         )
         self._is_put = False
+        self._trying = partial(checks.trying, _SUBJECT)
 
     def check(self) -> None:
         """Try all operations; remove the probes in any case."""
@@ -84,8 +86,7 @@ class _Probes:
                 self._check_delete()
 
     def _check_list(self) -> None:
-        tried = f"list {self._target}"
-        with self._checks.failing(_SUBJECT, tried, "a run refuses a target that holds other files"):
+        with self._trying(f"list {self._target}", "a run refuses a target that holds other files") as trial:
             files = self._store.list(self._target)
             claimed = self._store.stat(claim_place(self._target)) is not None
             if claimed:
@@ -93,29 +94,27 @@ class _Probes:
                 advice = Advice(
                     "continue with the same plan, name another target, or ", command("discard", self._target)
                 )
-                self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, advice)
+                trial.warn(counted(len(files), "file"), meaning, advice)
             elif files:
                 meaning = "a run would refuse the target, because it is not empty"
-                self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, "name another target")
+                trial.warn(counted(len(files), "file"), meaning, "name another target")
             else:
-                self._checks.ok(_SUBJECT, tried, "no files", "the target can be listed, and is free")
+                trial.ok("no files", "the target can be listed, and is free")
 
     def _check_put(self) -> None:
-        tried = "put a probe"
-        with self._checks.failing(_SUBJECT, tried, "a run cannot write"):
+        with self._trying("put a probe", "a run cannot write") as trial:
             self._store.put(self._put, self._data)
             self._is_put = True
-            self._checks.ok(_SUBJECT, tried, counted(len(self._data), "byte"), "a run can write")
+            trial.ok(counted(len(self._data), "byte"), "a run can write")
 
     def _check_put_if_absent(self) -> None:
-        tried = "put a probe if it is absent, twice"
-        with self._checks.failing(_SUBJECT, tried, "a run claims its target, and publishes, with such a put"):
+        with self._trying(
+            "put a probe if it is absent, twice", "a run claims its target, and publishes, with such a put"
+        ) as trial:
             if self._store.put_if_absent(self._conditional, self._data) and not self._store.honours_conditions(
                 self._conditional, self._data
             ):
-                self._checks.fail(
-                    _SUBJECT,
-                    tried,
+                trial.fail(
                     "the store accepted both",
                     "the store ignores the condition, so two runs could overwrite each other",
                     Advice(
@@ -125,27 +124,24 @@ class _Probes:
                     ),
                 )
                 return
-            result = "the second was refused"
-            self._checks.ok(_SUBJECT, tried, result, "two runs cannot have the same target")
+            trial.ok("the second was refused", "two runs cannot have the same target")
 
     def _check_read(self) -> None:
         if not self._is_put:
             return
-        tried = "read the probe"
-        with self._checks.failing(_SUBJECT, tried, "validation reads every byte of a result back"):
+        with self._trying("read the probe", "validation reads every byte of a result back") as trial:
             data, _ = self._store.read_all(self._put, len(self._data))
             if data == self._data:
-                result = "the bytes that were put"
-                self._checks.ok(_SUBJECT, tried, result, "validation can read a result back")
+                trial.ok("the bytes that were put", "validation can read a result back")
             else:
                 meaning = "the store does not return the bytes that were put"
-                self._checks.fail(_SUBJECT, tried, f"{len(data)} other bytes", meaning, "ask the store's operator")
+                trial.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
         copied, tried = self._put, "copy the probe within the store"
         if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
-        with self._checks.failing(_SUBJECT, tried, "state that does not change is copied by the store"):
+        with self._trying(tried, "state that does not change is copied by the store") as trial:
             pin = self._store.stat(copied)
             if pin is None:  # an earlier check has reported it
                 return
@@ -154,15 +150,16 @@ class _Probes:
             except CopyRefused as refused:
                 meaning = "all state passes through Rescale's processes instead, which takes longer"
                 advice = "allow CopyObject and UploadPartCopy if the store has them"
-                self._checks.warn(_SUBJECT, tried, f"refused: {refused}", meaning, advice)
+                trial.warn(f"refused: {refused}", meaning, advice)
             else:
-                meaning = "state that does not change need not pass through Rescale's processes"
-                self._checks.ok(_SUBJECT, tried, "copied", meaning)
+                trial.ok("copied", "state that does not change need not pass through Rescale's processes")
 
     def _check_parts(self) -> None:
-        tried = "write a probe in parts, and abort another such upload"
         staging = join(beside(self._target), STAGING)
-        with self._checks.failing(_SUBJECT, tried, "a run writes large files in parts, and aborts what was left open"):
+        with self._trying(
+            "write a probe in parts, and abort another such upload",
+            "a run writes large files in parts, and aborts what was left open",
+        ) as trial:
             self._store.begin_parts(self._parts, staging)
             self._store.abort_parts(self._parts)
             token = self._store.begin_parts(self._parts, staging)
@@ -174,10 +171,9 @@ class _Probes:
                 raise
             pin = self._store.stat(self._parts)
             if pin is None or pin.size != len(self._data):
-                meaning = "the store does not put parts together"
-                self._checks.fail(_SUBJECT, tried, f"found: {pin}", meaning, "ask the store's operator")
+                trial.fail(f"found: {pin}", "the store does not put parts together", "ask the store's operator")
             else:
-                self._checks.ok(_SUBJECT, tried, "a file of one part", "a run can write large files")
+                trial.ok("a file of one part", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
         """Remove what an upload left; ignore errors of the store."""
@@ -189,8 +185,10 @@ class _Probes:
     def _check_clock(self) -> None:
         if not self._is_put:
             return
-        tried = "compare the clock of this machine with the time of the probe"
-        with self._checks.failing(_SUBJECT, tried, "S3 refuses requests of a machine whose clock is wrong"):
+        with self._trying(
+            "compare the clock of this machine with the time of the probe",
+            "S3 refuses requests of a machine whose clock is wrong",
+        ) as trial:
             written = self._store.modified(self._put)
             if written is None:
                 raise RequestError("the probe is gone", path=self._put, advice="find out who deletes files there")
@@ -198,25 +196,24 @@ class _Probes:
             result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
             if abs(skew) > MOST_SKEW_SECONDS:
                 meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"
-                self._checks.warn(_SUBJECT, tried, result, meaning, "let NTP set the clock of this machine")
+                trial.warn(result, meaning, "let NTP set the clock of this machine")
             else:
-                self._checks.ok(_SUBJECT, tried, result, "the clocks agree")
+                trial.ok(result, "the clocks agree")
 
     def _check_delete(self) -> None:
         probes = (self._put, self._conditional, self._copy, self._parts)
-        tried = f"delete the probes in {beside(self._target)}"
-        with self._checks.failing(_SUBJECT, tried, "discard, and a run that resumes, delete what a run has put"):
+        with self._trying(
+            f"delete the probes in {beside(self._target)}", "discard, and a run that resumes, delete what a run has put"
+        ) as trial:
             existing = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
             try:
                 self._store.delete(existing)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
-                self._checks.warn(_SUBJECT, tried, result_of(error), meaning, None)
+                trial.warn(result_of(error), meaning, None)
                 return
             left = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
             if left:
-                meaning = "the store does not delete"
-                self._checks.fail(_SUBJECT, tried, f"still there: {', '.join(left)}", meaning, "delete them yourself")
+                trial.fail(f"still there: {', '.join(left)}", "the store does not delete", "delete them yourself")
             elif existing:
-                result = f"{counted(len(existing), 'probe')} deleted"
-                self._checks.ok(_SUBJECT, tried, result, "discard can remove what a run leaves")
+                trial.ok(f"{counted(len(existing), 'probe')} deleted", "discard can remove what a run leaves")

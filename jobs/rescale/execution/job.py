@@ -106,7 +106,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
         result_uri = normalise(arguments.result)
         refuse_unsafe_result(result_uri)
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
-        _put(result_uri, document)
+        open_store(result_uri).put(result_uri, document)
     except Exception as error:
         ours = unexpected(error)
         _print_error(failure)
@@ -123,7 +123,7 @@ def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None
     if store.stat(result_uri) is not None:
         store.delete([result_uri])
     document, failure = _outcome(step, body)
-    _put(result_uri, document)
+    store.put(result_uri, document)
     if failure is not None:
         raise failure
 
@@ -144,10 +144,6 @@ def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleE
     fields = {} if document is None else msgspec.to_builtins(document)
     measured = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
     return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measured}), failure
-
-
-def _put(result_uri: str, document: bytes) -> None:
-    open_store(result_uri).put(result_uri, document)
 
 
 def _print_error(failure: RescaleError | None) -> None:

@@ -83,8 +83,7 @@ def has_compressed_elements(data: bytes) -> bool:
 
 def write_operator_state_header(header: OperatorStateHeader) -> bytes:
     """Return the bytes of the header; the mirror of `read_operator_state_header`."""
-    out = ByteWriter()
-    out.i32(header.version)
+    out = ByteWriter().i32(header.version)
     if header.version >= _FIRST_VERSION_WITH_COMPRESSION:
         out.boolean(header.compressed)
     for states in (header.list_states, header.broadcast_states):

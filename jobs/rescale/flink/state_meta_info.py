@@ -80,7 +80,7 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
 
 def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
     """Return the states of a list: an `i16` count, then the states. Errors are those of `read_state_meta_info`."""
-    return tuple(read_state_meta_info(reader) for _ in range(_number(reader)))
+    return tuple(read_state_meta_info(reader) for _ in range(reader.non_negative(reader.i16, "number of states")))
 
 
 def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> tuple[StateMetaInfo, ...]:
@@ -88,15 +88,8 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
 
     The serializers may be of any class. Raises `SnapshotError` if the count differs from the number of starts.
     """
-    ends = _ends(reader, _number(reader), starts, end)
+    ends = _ends(reader, reader.non_negative(reader.i16, "number of states"), starts, end)
     return tuple(read_state_meta_info(reader, end) for end in ends)
-
-
-def _number(reader: ByteReader) -> int:
-    at, number = reader.position, reader.i16()
-    if number < 0:
-        raise reader.error("a negative number of states", at=at, expected="0 or more", found=number)
-    return number
 
 
 def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> list[int]:
@@ -133,13 +126,10 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
         if both is None:
             return None
         serializers[name] = both
-    out = ByteWriter()
-    out.utf(info.name)
-    out.i32(info.kind)
+    out = ByteWriter().utf(info.name).i32(info.kind)
     out.i32(len(info.options))
     for key, value in info.options:
-        out.utf(key)
-        out.utf(value)
+        out.utf(key).utf(value)
     out.i32(len(serializers))
     for name, snapshot in serializers.items():
         out.utf(name)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
@@ -126,9 +125,7 @@ class Flink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def overview(self) -> Overview:

@@ -120,10 +120,11 @@ def shape_advice(
 def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
     """Return a candidate; `ends` are the cumulative bytes of key groups, starting with 0."""
     maximum = len(ends) - 1
-    return Candidate(parallelism, _evenness(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
+    return Candidate(parallelism, evenness_over(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
 
 
-def _evenness(ends: Sequence[int], parallelism: int) -> float:
+def evenness_over(ends: Sequence[int], parallelism: int) -> float:
+    """Return the `evenness` of the subtasks' bytes; `ends` are the cumulative bytes of key groups, starting with 0."""
     maximum = len(ends) - 1
     ranges = (key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism))
     return evenness([ends[own.last + 1] - ends[own.first] for own in ranges])
@@ -131,7 +132,7 @@ def _evenness(ends: Sequence[int], parallelism: int) -> float:
 
 def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
     """Return the `evenness` of the subtasks' bytes at a parallelism, for key groups of these sizes."""
-    return _evenness(list(accumulate(sizes, initial=0)), parallelism)
+    return evenness_over(list(accumulate(sizes, initial=0)), parallelism)
 
 
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:

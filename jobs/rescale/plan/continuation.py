@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.plan.pieces import Piece
-from rescale.rocksdb.assembly.continued_database import ChangesPlace
+from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.snapshot.places import DatabasePlace
 
 

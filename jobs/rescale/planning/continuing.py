@@ -24,7 +24,7 @@ from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
-from rescale.rocksdb.assembly.continued_database import place_of_changes
+from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
@@ -207,12 +207,12 @@ class _OperatorContinuation:
     @property
     def earlier(self) -> Operator:
         """The operator in the checkpoint that the base was made from."""
-        return _operator_of(self.base.source, self.planned.operator_id)
+        return self.base.source.operator(self.planned.operator_id)
 
     @property
     def result(self) -> Operator:
         """The operator in the base."""
-        return _operator_of(self.base.snapshot, self.planned.operator_id)
+        return self.base.snapshot.operator(self.planned.operator_id)
 
     def reasons_without_rows(self) -> Iterator[tuple[str, str]]:
         """Yield (label, reason) if the result's keyed state is not RocksDB directories that are written row by row."""
@@ -274,13 +274,13 @@ class _OperatorContinuation:
         ]
         if merge_all_snapshots(keys) is None:
             return "the serializer of its keys has changed"
-        states = {name for database in self.later.databases for name in require_header(database.parsed).names}
+        states = {name for database in self.later.databases for name in database.states}
         bases = {base.key_groups: base for base in self.result.databases}
         for stream in rekeying.streams:
             database = bases.get(stream.covers)
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.covers}"
-            if gone := sorted(_states(database) - states):
+            if gone := sorted(database.states - states):
                 return f"the base has a state that is not in the later checkpoint: {gone[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "the base has no level left for more changes"
@@ -337,7 +337,8 @@ class _OperatorContinuation:
         between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
         """Return the source of the changes of a directory; None if both checkpoints have the same files and states."""
-        if not any(tables) and _states(before) == _states(after):
+        states = [frozenset[str]() if side is None else side.states for side in (before, after)]
+        if not any(tables) and states[0] == states[1]:
             return None
         transient = tuple(
             PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
@@ -369,10 +370,6 @@ def _is_written_by_row(rekeying: Rekeying) -> bool:
     return rekeying.stream_type is RekeyedDirectory
 
 
-def _operator_of(snapshot: Snapshot, operator_id: str) -> Operator:
-    return next(operator for operator in snapshot.operators if operator.operator_id == operator_id)
-
-
 def _backends(operator: Operator) -> dict[int, str]:
     """Return the ids of an operator's RocksDB backends, with their key groups, by subtask."""
     handles = {
@@ -383,14 +380,6 @@ def _backends(operator: Operator) -> dict[int, str]:
         for subtask, handle in handles.items()
         if isinstance(handle, IncrementalHandle)
     }
-
-
-def _states(database: Database | None) -> frozenset[str]:
-    return (
-        frozenset(state.name for state in require_header(database.parsed).states)
-        if database is not None
-        else frozenset()
-    )
 
 
 def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:

@@ -15,11 +15,33 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec.structs import asdict
+
 from rescale.flink.job_graph import GraphVertex
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.match_document import (
+    ChainedOperator,
+    ListedOperator,
+    MatchDocument,
+    MatchedOperator,
+    MatchedState,
+    UnsureOperator,
+)
 from rescale.snapshot.model import Operator
+from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.snapshot.surgery import as_dropped
 from rescale.text.names import quoted
+
+_NAMELESS = (
+    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names: list "
+    "operator ids with their names in a file for --uids, or compare with a second snapshot, taken of the changed job, "
+    "which also holds the states."
+)
+_CHAINED = (
+    "A job's plan does not contain the ids of operators that are chained behind others. If the program gives such an "
+    "operator the uid that it had, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
+    "none, set one."
+)
 
 
 class StateSignature(NamedTuple):
@@ -63,52 +85,12 @@ class Counterpart:
         return None if self.states is None else frozenset((state.name, state.type) for state in self.states)
 
 
-class Match(NamedTuple):
+class _Match(NamedTuple):
     """An operator of the snapshot, its counterpart in the job, and the evidence; "" if they have the same id."""
 
     old: Counterpart
     new: Counterpart
     because: str
-
-
-class Unmatched(NamedTuple):
-    """An operator of the snapshot whose counterpart is not certain, and the operators of the job that it may be."""
-
-    old: Counterpart
-    candidates: tuple[Counterpart, ...]
-
-
-@dataclass(frozen=True)
-class Matching:
-    """The result of matching all operators of a snapshot with all of a job.
-
-    * `same`: pairs with the same id.
-    * `proposed`: pairs to rename.
-    * `in_the_way`: operators without state that already have the id that a renamed operator gets.
-    * `chained`: pairs to rename, to a uid that only the job's author knows.
-    * `unsure`: operators with state that may be several operators of the job.
-    * `only_in_snapshot`: operators with state and without any candidate.
-    * `only_in_job`: operators of the job that no operator of the snapshot may be.
-    """
-
-    same: tuple[Match, ...]
-    proposed: tuple[Match, ...]
-    in_the_way: tuple[Counterpart, ...]
-    chained: tuple[Match, ...]
-    unsure: tuple[Unmatched, ...]
-    only_in_snapshot: tuple[Counterpart, ...]
-    only_in_job: tuple[Counterpart, ...]
-
-    @property
-    def options(self) -> list[str]:
-        """The proposed options of the command line, quoted for a shell: `--rename OLD=NEW` and `--drop UID`."""
-        renames = [f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in self.proposed]
-        return [*renames, *(f"--drop {quoted(operator.option_name)}" for operator in self.in_the_way)]
-
-    @property
-    def certain(self) -> bool:
-        """Whether every operator with state has a counterpart whose id is known."""
-        return not (self.chained or self.unsure or self.only_in_snapshot)
 
 
 def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
@@ -137,14 +119,26 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
     return counterparts
 
 
-def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
-    """Match the operators `old` of a snapshot with the operators `new` of a job."""
+def match(
+    snapshot: str,
+    job: str,
+    old: Sequence[Counterpart],
+    new: Sequence[Counterpart],
+    *,
+    of_plan: bool = False,
+    unused_names: Sequence[str] = (),
+) -> MatchDocument:
+    """Match the operators `old` of a snapshot with the operators `new` of a job.
+
+    `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
+    were given for operators that neither side has.
+    """
     left, free = list(old), list(new)
-    matches: list[Match] = []
+    matches: list[_Match] = []
 
     def take(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
-            matches.append(Match(before, after, "" if before.operator_id == after.operator_id else because))
+            matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
             left.remove(before)
             free.remove(after)
 
@@ -152,18 +146,54 @@ def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
     for because, key in _EVIDENCE:
         take(_unique(left, free, key), because)
     take(_same(left, free, sure=False), "")
-    proposed = [match for match in matches if match.because and match.new.operator_id and match.old.stateful]
+    renamed = [match for match in matches if match.because and match.old.stateful]
+    proposed = [match for match in renamed if match.new.operator_id]
+    chained = [match for match in renamed if not match.new.operator_id]
     in_the_way = _in_the_way(old, matches, proposed)
-    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in left if operator.stateful]
-    possible = [candidate for operator in unmatched for candidate in operator.candidates]
-    return Matching(
-        same=tuple(match for match in matches if not match.because),
-        proposed=tuple(proposed),
-        in_the_way=tuple(in_the_way),
-        chained=tuple(m for m in matches if m.because and not m.new.operator_id and m.old.stateful),
-        unsure=tuple(operator for operator in unmatched if operator.candidates),
-        only_in_snapshot=tuple(operator.old for operator in unmatched if not operator.candidates),
-        only_in_job=tuple(operator for operator in free if operator.stateful and operator not in possible),
+    stateful = [(operator, _candidates(operator, free)) for operator in left if operator.stateful]
+    possible = [candidate for _, candidates in stateful for candidate in candidates]
+    alone = [operator for operator, candidates in stateful if not candidates]
+    nameless = of_plan and not any(operator.name for operator in old)
+    return MatchDocument(
+        snapshot,
+        job,
+        "plan" if of_plan else "snapshot",
+        certain=not (chained or stateful),
+        options=(
+            *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed),
+            *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
+        ),
+        same=tuple(_matched(match) for match in matches if not match.because),
+        proposed=tuple(map(_matched, proposed)),
+        in_the_way=tuple(map(_listed, in_the_way)),
+        chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained),
+        unsure=tuple(
+            UnsureOperator(**asdict(_listed(operator)), candidates=tuple(map(_listed, candidates)))
+            for operator, candidates in stateful
+            if candidates
+        ),
+        only_in_snapshot=tuple(map(_listed, alone)),
+        only_in_job=tuple(_listed(operator) for operator in free if operator.stateful and operator not in possible),
+        remarks=(
+            *([_NAMELESS] if nameless else []),
+            *([_CHAINED] if chained else []),
+            *unused_names_note(unused_names, "the snapshot or the job"),
+        ),
+    )
+
+
+def _listed(counterpart: Counterpart) -> ListedOperator:
+    """Return an operator of the document, with each name and type of its states once."""
+    types = None if counterpart.types is None else tuple(MatchedState(*state) for state in sorted(counterpart.types))
+    return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, types)
+
+
+def _matched(match: _Match) -> MatchedOperator:
+    return MatchedOperator(
+        **asdict(_listed(match.old)),
+        new_operator_id=match.new.operator_id,
+        new_label=match.new.label,
+        because=match.because,
     )
 
 
@@ -171,7 +201,7 @@ def _uid(name: str, operator_id: str) -> str:
     return name if name and operator_id_of_uid(name) == operator_id else ""
 
 
-def _in_the_way(old: Sequence[Counterpart], matches: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
+def _in_the_way(old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]) -> list[Counterpart]:
     """Return the operators without state that have the id that a renamed operator gets, and no counterpart.
 
     Operators without state that have a counterpart are added to `proposed`: they are renamed, too.

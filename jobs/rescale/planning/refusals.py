@@ -14,7 +14,7 @@ from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY
 from rescale.snapshot.keyed_state import Changelog, KeyedStream
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
-from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError, located
 
 _NOT_READ = (StateKind.KEY_VALUE_V2,)
 """`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
@@ -69,7 +69,7 @@ def refuse_changelog(operator: Operator, wanted: Format) -> None:
     """Raise `UnsupportedError` if the changelog cannot be parsed, or the result would have to keep one."""
     if not operator.changelogs:
         return
-    try:
+    with located(operator=operator.label):
         for changelog in operator.changelogs:
             _refuse_unknown(changelog)
         if operator.raw_timers:
@@ -77,8 +77,6 @@ def refuse_changelog(operator: Operator, wanted: Format) -> None:
                 "timers are both in a changelog and in raw keyed state, and it is not known which are current",
                 advice=MATERIALISED,
             )
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     if wanted is Format.KEEP and not becomes_databases(operator, wanted):
         raise UnsupportedError(
             "the keyed state is kept in a changelog, which Rescale cannot write, and its materialised part is not in "
@@ -140,11 +138,9 @@ def refuse_names(operator: Operator, wanted: Format) -> None:
 
 def refuse_heap(operator: Operator) -> None:
     """Raise `UnsupportedError` if the lengths of the operator's heap entries are not known."""
-    try:
+    with located(operator=operator.label):
         for header in {stream.header: stream.parsed for stream in operator.heap_streams}.values():
             entry_layouts(require_header(header))
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
 
 
 def refuse_old_rows(operator: Operator, wanted: Format) -> None:

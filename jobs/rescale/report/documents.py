@@ -226,3 +226,18 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     published: bool = False
     error: ErrorDocument | None = None
     took: dict[str, float] = {}
+
+
+class WrittenReport(msgspec.Struct, frozen=True):
+    """URI of the page that `report` wrote, and its size."""
+
+    report: str
+    bytes: int
+
+
+class SmallestKeys(msgspec.Struct, frozen=True):
+    """Smallest key of every subtask, in order, by the Java type of the key: the answer of `virtual-keys`."""
+
+    max_parallelism: int
+    parallelism: int
+    keys: dict[str, tuple[int, ...]]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from rescale.runstate.claim import planned_names
 from rescale.runstate.documents import load_plan, read_document
 from rescale.runstate.follower.removal import remove_follower
@@ -50,15 +52,14 @@ _MAX_ROUNDS = 3
 """Largest number of listings with new files: an outdated listing explains one, an active run explains more."""
 
 
-@dataclass(frozen=True)
-class Discarded:
-    """Files that `discard` removed, and files that it kept because Rescale did not write them."""
+class DiscardAnswer(msgspec.Struct, frozen=True):
+    """URIs of the files that `discard` removed, and of those that it kept because no run had written them."""
 
     removed: tuple[str, ...]
     left: tuple[str, ...]
 
 
-def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
+def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     """Remove the files that an unpublished run left in and beside the target; the claim is removed last.
 
     The files of a follower of the target, and those that were copied ahead, are removed too, unless `keeps_follower`.
@@ -89,7 +90,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
         files += _remove_new_files(target, plan)
     _remove_last(listing, plan)
     removed = (*files, *of_follower, *listing.documents)
-    return Discarded(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
+    return DiscardAnswer(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:

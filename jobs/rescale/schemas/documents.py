@@ -14,11 +14,10 @@ from rescale.doctor.checks import Diagnosis
 from rescale.following.round_line import RoundLine
 from rescale.insight.file_changes import FileChanges
 from rescale.plan.plan import FORMAT, Plan
+from rescale.planning.match_document import MatchDocument
 from rescale.planning.request.kafka_offsets import PrintedOffset
-from rescale.report.answers import DiscardAnswer, SmallestKeys, WrittenReport
 from rescale.report.differences import DiffDocument
-from rescale.report.documents import Inspection, Outcome, PlanDocument, Preparation
-from rescale.report.match_document import MatchDocument
+from rescale.report.documents import Inspection, Outcome, PlanDocument, Preparation, SmallestKeys, WrittenReport
 from rescale.report.step_results import (
     DiffResult,
     FailedResult,
@@ -28,6 +27,7 @@ from rescale.report.step_results import (
     ValidatedResult,
 )
 from rescale.runstate.certificate import CertificateDocument
+from rescale.runstate.removal import DiscardAnswer
 from rescale.text.error_document import ErrorDocument
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.flink.keyed.heap.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService
@@ -119,6 +119,11 @@ class Database:
     """Framing of the records: a row has the content of a canonical record (`RocksDBKeyedStateBackend`)."""
 
     has_no_entry = False
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Names of the states. Raises `UnsupportedError` if the header has an unknown serializer."""
+        return frozenset(require_header(self.parsed).names)
 
     @property
     def size(self) -> int:

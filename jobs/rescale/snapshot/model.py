@@ -231,6 +231,10 @@ class Snapshot:
     def bytes(self) -> int:
         return sum(operator.bytes for operator in self.operators)
 
+    def operator(self, operator_id: str) -> Operator:
+        """Return the operator with this id, which must exist."""
+        return next(operator for operator in self.operators if operator.operator_id == operator_id)
+
     def check_complete(self) -> None:
         """Raise `SnapshotError` if files of state are missing."""
         if self.missing:

@@ -12,7 +12,7 @@ from rescale.flink.keyed.ttl.last_access import age_rules, timed_content
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
-from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.errors import RequestError, UnsupportedError, located
 from rescale.text.names import did_you_mean
 
 
@@ -56,10 +56,8 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             found=name,
             advice=did_you_mean(name, with_ttl),
         )
-    try:
+    with located(operator=operator.label, state=name):
         has_ttl = any(timed_content(state) is not None for state in infos)
-    except UnsupportedError as error:
-        raise error.located(operator=operator.label, state=name) from None
     if not has_ttl:
         raise RequestError(
             "the state has no time to live (TTL), so its rows do not say when they were last accessed",
@@ -69,11 +67,9 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             found=f"a state of type {infos[0].state_type} without a TTL",
             advice=Advice("do not name this state, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )
-    try:
+    with located(operator=operator.label):
         for header in {header for header in operator.keyed_headers if header is not None}:
             age_rules(header, ((name, until),))
-    except UnsupportedError as error:
-        raise error.located(operator=operator.label) from None
     size = sum(holder.size for holder in operator.managed_keyed)
     return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)
 

@@ -14,7 +14,7 @@ import errno
 import textwrap
 import traceback as tracebacks
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import UNSET
@@ -249,12 +249,17 @@ def unexpected(exception: Exception) -> RescaleError:
 
 
 @contextmanager
-def in_option(flag: str) -> Iterator[None]:
-    """Add the option, by its flag, to a `RequestError` that is raised in the block."""
+def located(**details: Any) -> Iterator[None]:
+    """Set those `details` that are still None in an error of Rescale that is raised in the block."""
     try:
         yield
-    except RequestError as error:
-        raise error.located(option=flag) from None
+    except RescaleError as error:
+        raise error.located(**details) from None
+
+
+def in_option(flag: str) -> AbstractContextManager[None]:
+    """Add the option, by its flag, to an error that is raised in the block."""
+    return located(option=flag)
 
 
 def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:

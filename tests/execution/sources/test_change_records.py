@@ -28,8 +28,7 @@ from rescale.execution.sources.change_records import (
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.rocksdb.assembly.continued_database import continued_manifest, place_of_changes
-from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
+from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, new_manifest, place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files

@@ -7,8 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from rescale.flink.encoding.binary import ByteWriter
-from rescale.flink.serializers.reading import write_snapshot
+from rescale.flink.serializers.reading import written_snapshot
 from rescale.flink.serializers.subclasses import merge_snapshots
 from support.snapshot_bytes import BASE, CUSTOM, INT, LONG, STRING, composite, list_of, parsed, pojo
 
@@ -31,10 +30,9 @@ def together(first: bytes, other: bytes) -> bytes | None:
         return None
     assert joined.covers(mine)
     assert joined.covers(theirs)
-    out = ByteWriter()
-    write_snapshot(out, joined)
-    assert parsed(out.bytes()) == joined
-    return out.bytes()
+    written = written_snapshot(joined)
+    assert parsed(written) == joined
+    return written
 
 
 def as_it_is(snapshot: bytes) -> bytes:

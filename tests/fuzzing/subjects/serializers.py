@@ -8,12 +8,12 @@ import numpy as np
 
 from fuzzing.subject import Subject, joined, parts_of
 from fuzzing.subjects.headers import keyed_headers
-from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.reading import read_snapshot, type_name, write_snapshot
-from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.reading import read_snapshot, type_name, written_snapshot
+from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError
 
@@ -31,23 +31,17 @@ def _seeds() -> Iterator[bytes]:
             read.key_serializer,
             *(serializer for state in read.states for _, serializer in state.serializers),
         ):
-            written = _written(snapshot)
+            written = written_snapshot(snapshot)
             if written not in seen:
                 seen.add(written)
                 yield joined(written, _VALUES)
-
-
-def _written(snapshot: SerializerSnapshot) -> bytes:
-    out = ByteWriter()
-    write_snapshot(out, snapshot)
-    return out.bytes()
 
 
 def _look(data: bytes) -> None:
     first, values = parts_of(data, 2)
     reader = ByteReader(first, "header")
     snapshot = read_snapshot(reader)
-    assert _written(snapshot) == first[: reader.position]
+    assert written_snapshot(snapshot) == first[: reader.position]
     type_name(snapshot)
     program = compile_program(snapshot)
     with np.errstate(over="ignore"):

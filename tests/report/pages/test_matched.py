@@ -2,50 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from rescale.planning.matching import Counterpart, Match, Matching, StateSignature, Unmatched
-from rescale.report.pages.matched import match_document, matched_text
+from rescale.planning.match_document import MatchDocument
+from rescale.planning.matching import Counterpart, StateSignature, match
+from rescale.report.pages.matched import matched_text
 
-COUNTS = frozenset({StateSignature("counts", "VALUE Long", b"")})
+COUNTS, SUMS = (frozenset({StateSignature(name, "VALUE Long", b"")}) for name in ("counts", "sums"))
 
 
 def operator(label: str, states: frozenset[StateSignature] | None = COUNTS, chain: str = "") -> Counterpart:
-    return Counterpart(f"{label:0<32}", label, label, label, states, chain=chain)
+    """Return an operator whose name is its label; its id is generated."""
+    return Counterpart(f"{label:0<32}", "", label, label, states, stateful=states is None or bool(states), chain=chain)
 
 
-A, B, C, D = (operator(label) for label in "abcd")
-
-
-def text(matching: Matching, *, of_plan: bool = False) -> str:
-    return matched_text(match_document("/savepoint", "/job", matching, of_plan=of_plan))
+def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan: bool = False) -> MatchDocument:
+    return match("/savepoint", "/job", old, new, of_plan=of_plan)
 
 
 def test_sure_match_says_so_and_proposes_all_options() -> None:
-    page = text(Matching((Match(A, A, ""),), (Match(B, C, "states"),), (D,), (), (), (), ()))
+    same, stateless = operator("a"), operator("d", frozenset())
+    renamed = Counterpart(stateless.operator_id, "", "c", "c", SUMS)
+    page = matched_text(document([same, operator("b", SUMS), stateless], [same, renamed]))
     assert "every operator with state has its counterpart, after 1 rename" in page
     assert "b → c, by its states" in page
-    assert "--rename b=c \\\n" in page
-    assert "--drop d" in page
+    assert f"--rename {operator('b').operator_id}={stateless.operator_id} \\\n" in page
+    assert f"--drop {stateless.operator_id}" in page
 
 
 @pytest.mark.parametrize(
-    ("matching", "line"),
+    ("new", "line"),
     [
-        (Matching((), (), (), (Match(A, operator("b", None, "head"), "name"),), (), (), ()), "a: b in the chain that"),
-        (Matching((), (), (), (), (Unmatched(A, (B, C)),), (), ()), "a: counts (VALUE Long); may be b or c"),
-        (Matching((), (), (), (), (), (A,), ()), "a: counts (VALUE Long)"),
+        ([Counterpart("", "", "a", "a", None, chain="head")], "a: a in the chain that begins with head, by its name"),
+        ([operator("b"), operator("c")], "a: counts (VALUE Long); may be b or c"),
+        ([], "a: counts (VALUE Long)"),
     ],
 )
-def test_operators_without_a_sure_counterpart_are_counted_and_get_no_option(matching: Matching, line: str) -> None:
-    page = text(matching)
+def test_operators_without_a_sure_counterpart_are_counted_and_get_no_option(new: list[Counterpart], line: str) -> None:
+    page = matched_text(document([operator("a")], new))
     assert "1 operator with state without a certain counterpart" in page
     assert line in page
     assert "Options for a plan" not in page
 
 
 def test_new_operators_do_not_make_a_match_unsure() -> None:
-    page = text(Matching((Match(A, A, ""),), (), (), (), (), (), (B,)))
+    page = matched_text(document([operator("a")], [operator("a"), operator("b", SUMS)]))
     assert "every operator with state has its counterpart\n" in page
     assert "In the job only: these start without state" in page
 
@@ -53,14 +56,13 @@ def test_new_operators_do_not_make_a_match_unsure() -> None:
 @pytest.mark.parametrize("of_plan", [False, True])
 def test_remark_on_names_is_made_for_a_plan_and_a_snapshot_without_any(of_plan: bool) -> None:
     nameless = Counterpart("a" * 32, "", "a" * 32, "", COUNTS)
-    for old, expected in ((nameless, of_plan), (A, False)):
-        page = text(Matching((Match(old, A, ""),), (), (), (), (), (), ()), of_plan=of_plan)
+    for old, expected in ((nameless, of_plan), (operator("a"), False)):
+        page = matched_text(document([old], [old], of_plan=of_plan))
         assert ("The snapshot holds no names of operators" in page) is expected
 
 
 def test_states_are_listed_once_by_name_and_type() -> None:
     twice = frozenset({StateSignature("counts", "VALUE Long", b"x"), StateSignature("counts", "VALUE Long", b"y")})
-    document = match_document("/a", "/b", Matching((), (), (), (), (), (operator("a", twice),), ()), of_plan=False)
-    (alone,) = document.only_in_snapshot
+    (alone,) = document([operator("a", twice)], []).only_in_snapshot
     assert alone.states is not None
     assert [(state.name, state.type) for state in alone.states] == [("counts", "VALUE Long")]

@@ -10,7 +10,7 @@ from rescale.execution.sources import change_records
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import continuing
-from rescale.rocksdb.assembly.continued_database import ChangesPlace
+from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.rocksdb.engine.changes.keys import Keys, keys_of
 from rescale.snapshot.databases import own_tables
 from simulation.bugs import planting

@@ -142,11 +142,11 @@ def _check_claim_before_note(plan: Plan, held: Any) -> None:
         _give_way(plan, held)
 
 
-def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.Discarded:
+def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.DiscardAnswer:
     store = open_store(target)
     existing = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
     store.delete(existing)
-    return removal.Discarded(tuple(existing), ())
+    return removal.DiscardAnswer(tuple(existing), ())
 
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from rescale.execution import steps
-from rescale.execution.compare.validation import check_units, coverage, validation, verdict
+from rescale.execution.compare.validation import check_units, validation, verdict
 from rescale.execution.compare.validation.compare import Comparer
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, check_equal
 from rescale.execution.compare.validation.record_compare import RecordComparer
 from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots, validate_result
 from rescale.execution.sources import byte_digests
@@ -115,7 +115,7 @@ BUGS = [
     Bug("validation: states of elements are not", method(check_units, "check_elements", nothing)),
     Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
     Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
-    Bug("validation: values are not compared by `check_equal`", function(coverage.check_equal, nothing)),
+    Bug("validation: values are not compared by `check_equal`", function(check_equal, nothing)),
     Bug("validation: the source as it is now", function(steps.open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),

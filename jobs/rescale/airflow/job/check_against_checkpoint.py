@@ -22,10 +22,10 @@ from rescale.flink.metadata.handles import ChangelogHandle
 from rescale.flink_rest.running_job import Job
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.finished_operators import refuse_finished
-from rescale.planning.request.operator_shapes import Shape, by_operator
+from rescale.planning.request.operator_shapes import Shape, by_operator, matching_states
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import Resolved, resolve_request
-from rescale.planning.request.surgery import matching_states, resolve_surgery
+from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.planning.warnings.chains import generated_id_warnings
 from rescale.snapshot.model import Operator, Snapshot

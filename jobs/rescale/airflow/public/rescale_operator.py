@@ -102,29 +102,11 @@ class RescaleOperator(BaseOperator):
         accept_unconditional_publish: bool | None = None,
         **arguments: Any,
     ) -> None:
+        given = locals()
         ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
         super().__init__(**{**RETRIES, **ours, **arguments})
-        self.source = source
-        self.target = target
-        self.parallelism = parallelism
-        self.max_parallelism = max_parallelism
-        self.same_shape = same_shape
-        self.connection = connection
-        self.source_connection = source_connection
-        self.operators = operators
-        self.key_hashes = key_hashes
-        self.renames = renames
-        self.operator_names = operator_names
-        self.without_offsets = without_offsets
-        self.kafka_offsets = kafka_offsets
-        self.kafka_topics = kafka_topics
-        self.kafka_sources = kafka_sources
-        self.format = format
-        self.files = files
-        self.proof = proof
-        self.allowed_prefixes = allowed_prefixes
-        self.moved = moved
-        self.accept_unconditional_publish = accept_unconditional_publish
+        for name in _FIELDS:
+            setattr(self, name, given[name])
         self.lineage: Lineage | None = None
         self._pod: Any = None
 

@@ -7,7 +7,6 @@ import argparse
 from rescale.cli.output import Output
 from rescale.options.profiles import add_profiles
 from rescale.planning.request.request import target_place
-from rescale.report.answers import DiscardAnswer
 from rescale.runstate.removal import discard
 from rescale.storage.scratch import remove_all_abandoned
 from rescale.text.units import counted
@@ -30,9 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_abandoned()
     discarded = discard(target_place(arguments.target))
-    document = DiscardAnswer(tuple(discarded.removed), tuple(discarded.left))
     text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
     if discarded.left:
         kept = counted(len(discarded.left), "file")
         text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")
-    output.answer(document, lambda: "\n".join(text))
+    output.answer(discarded, lambda: "\n".join(text))

@@ -11,7 +11,7 @@ from rescale.cli.terminal import waiting
 from rescale.flink.job_graph import read_job_graph
 from rescale.options.profiles import add_profiles
 from rescale.planning.matching import Counterpart, counterparts_of_graph, counterparts_of_snapshot, match
-from rescale.report.pages.matched import match_document, matched_text
+from rescale.report.pages.matched import matched_text
 from rescale.snapshot.reading.discovery import METADATA, find_metadata
 from rescale.snapshot.reading.given_names import unused_names
 from rescale.snapshot.reading.opening import METADATA_LIMIT, open_snapshot
@@ -60,11 +60,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
     in_snapshot = counterparts_of_snapshot(old.operators)
-    matching = match(in_snapshot, new)
     unused = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
-    document = match_document(old.directory, job, matching, of_plan=is_graph, unused_names=unused)
+    document = match(old.directory, job, in_snapshot, new, of_plan=is_graph, unused_names=unused)
     output.answer(document, lambda: matched_text(document))
-    return 0 if matching.certain else IntegrityError.exit_code
+    return 0 if document.certain else IntegrityError.exit_code
 
 
 def _refuse_missing_job(uri: str) -> None:

@@ -8,7 +8,7 @@ from rescale.cli.arguments import add_for_flink, add_request_options, given_uids
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
-from rescale.report.answers import WrittenReport
+from rescale.report.documents import WrittenReport
 from rescale.report.stored import report_of
 from rescale.storage.locations import contains, join, normalise, parent, resolve_links
 from rescale.storage.store import open_store

@@ -10,7 +10,7 @@ from tabulate import tabulate
 from rescale.cli.output import Output
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.virtual_keys import HASHES, virtual_keys
-from rescale.report.answers import SmallestKeys
+from rescale.report.documents import SmallestKeys
 from rescale.text.errors import RequestError
 
 SUMMARY = "print the smallest key for every subtask"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from rescale.execution.sources.record_sources import RecordSource, SourceReader
@@ -43,3 +43,11 @@ def add_digests(total: dict[str, StateDigest], digests: Mapping[str, StateDigest
     """Add the digests of other records of the same states to a total."""
     for name, digest in digests.items():
         total[name] = total.get(name, StateDigest()).plus(digest)
+
+
+def sum_digests(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
+    """Return the sums of digests of different records, by state name."""
+    total: dict[str, StateDigest] = {}
+    for digests in parts:
+        add_digests(total, digests)
+    return total

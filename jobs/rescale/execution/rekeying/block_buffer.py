@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import IO
 
 import numpy as np
@@ -26,9 +25,7 @@ class BlockBuffer:
     def __enter__(self) -> BlockBuffer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
             self._scratch.close()
 

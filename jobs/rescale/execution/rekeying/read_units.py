@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rescale.flink.key_groups import KeyGroupRange
+from rescale.execution.sources.spans import key_group_runs
 from rescale.plan.rekeying import PlannedSource, Rekeying, work_of
 from rescale.planning.task_sizes import UNIT_SIZE
 from rescale.snapshot.places import StreamPlace
@@ -45,19 +45,8 @@ def _parts(source: PlannedSource) -> Iterator[PlannedSource]:
     """Yield the parts of a source that are read at once."""
     match source.place:
         case StreamPlace() as place:
-            for key_groups in _runs(place.first_key_group, source.key_group_sizes):
-                yield source._replace(place=place.part(key_groups))
+            for key_groups, size in key_group_runs(place.first_key_group, source.key_group_sizes, UNIT_SIZE):
+                if size:
+                    yield source._replace(place=place.part(key_groups))
         case _:
             yield source._replace(estimates=())
-
-
-def _runs(first: int, sizes: Sequence[int]) -> Iterator[KeyGroupRange]:
-    """Yield runs of key groups from `first` on, given their `sizes` in bytes; empty runs are left out."""
-    filled = 0
-    for key_group, size in enumerate(sizes, first):
-        if filled and filled + size > UNIT_SIZE:
-            yield KeyGroupRange(first, key_group - 1)
-            first, filled = key_group, 0
-        filled += size
-    if filled:
-        yield KeyGroupRange(first, key_group)

@@ -8,11 +8,11 @@ tasks of the lost run that are still active. Only the number of ranges in a part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from rescale.execution.sources.spans import key_group_runs
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
@@ -37,25 +37,11 @@ def plan_write_ranges(
         limit = range_size(rekeying, cut)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
-            for first, last, expected in _cuts(operator, subtask, sizes, limit):
+            own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
+            own_sizes = sizes[own.first : own.last + 1]
+            for run, expected in key_group_runs(own.first, own_sizes, sum(own_sizes) if limit is None else limit):
                 if filled and filled + expected > size:
                     partition, filled = partition + 1, 0
-                ranges.append(WriteRange(number, subtask, first, last, partition))
+                ranges.append(WriteRange(number, subtask, run.first, run.last, partition))
                 filled += expected
     return ranges
-
-
-def _cuts(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
-    """Return (first, last, expected bytes) of runs of key groups of about `size` bytes; None gives a single run."""
-    own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
-    expected = sizes[own.first : own.last + 1]
-    if size is None:
-        return [(own.first, own.last, sum(expected))]
-    cuts: list[tuple[int, int, int]] = []
-    first, filled = own.first, 0
-    for key_group, more in enumerate(expected, own.first):
-        if filled and filled + more > size:
-            cuts.append((first, key_group - 1, filled))
-            first, filled = key_group, 0
-        filled += more
-    return [*cuts, (first, own.last, filled)]

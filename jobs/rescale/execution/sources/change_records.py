@@ -175,7 +175,7 @@ class ChangeRecords:
             groups,
         )
         states = np.full(most, (removed if len(removed) else added).states[0])
-        return _slice(Records(data, starts, limits, ends, states, groups), 0, number)
+        return Records(data, starts, limits, ends, states, groups).only(slice(number))
 
 
 class _OpenDatabase(NamedTuple):
@@ -300,14 +300,14 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else _slice(side, 0, number).only(flags[:number]))
+                (_NO_RECORDS if side is None else side.only(slice(number)).only(flags[:number]))
                 for side, number, flags in zip((old, new), done, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None if side is None else _slice(side, number, len(side)) if number < len(side) else next(source, None)
+            None if side is None else side.only(slice(number, None)) if number < len(side) else next(source, None)
             for side, number, source in zip((old, new), done, (before, after), strict=True)
         )
 
@@ -318,9 +318,3 @@ _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ra
 def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     rows = _NO_RECORDS if records is None else records
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
-
-
-def _slice(records: Records, begin: int, end: int) -> Records:
-    """Return records `begin` to `end`."""
-    columns = (records.starts, records.limits, records.ends, records.states, records.groups)
-    return Records(records.data, *(column[begin:end] for column in columns))

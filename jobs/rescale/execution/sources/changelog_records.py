@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 
 from rescale.execution.sources.log_windows import LogWindows
 from rescale.flink.key_groups import KeyGroupRange
@@ -24,34 +25,26 @@ BaseParts = Callable[[Windows], Sequence[WindowedRecords]]
 which must be read before those of the next."""
 
 
+@dataclass(frozen=True)
 class ChangelogRecords:
     """Reads a changelog's records, with the state ids of `header`, which lists all states."""
 
-    def __init__(
-        self,
-        header: KeyedHeader,
-        max_parallelism: int,
-        files: SnapshotFiles,
-        changes: Sequence[ChangeSet],
-        key_groups: KeyGroupRange,
-        base: BaseParts,
-    ) -> None:
-        self._header = header
-        self._max_parallelism = max_parallelism
-        self._files = files
-        self._changes = changes
-        self._key_groups = key_groups
-        self._base = base
+    header: KeyedHeader
+    max_parallelism: int
+    files: SnapshotFiles
+    changes: Sequence[ChangeSet]
+    key_groups: KeyGroupRange
+    base: BaseParts
 
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file, or the log's first file if a change cannot be read."""
-        windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
+        windows = LogWindows(self.files, self.changes, self.header, self.key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())
-            parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
+            parts = [stack.enter_context(closing(part)) for part in self.base([own for own, _ in cut])]
             for _, changes in cut:
                 with self._located_in_log():
-                    overlay = Overlay(list(changes), self._header, self._max_parallelism)
+                    overlay = Overlay(list(changes), self.header, self.max_parallelism)
                 for part in parts:
                     for records in next(part):
                         yield from self._attributed(overlay.over(records))
@@ -70,4 +63,4 @@ class ChangelogRecords:
         try:
             yield
         except (SnapshotError, UnsupportedError) as error:
-            raise error.located(path=self._files.uri(self._changes[0].extent)) from None
+            raise error.located(path=self.files.uri(self.changes[0].extent)) from None

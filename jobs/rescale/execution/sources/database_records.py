@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.flink.key_groups import KeyGroupRange
@@ -19,46 +20,37 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.scratch import scratch_directory
 
 
+@dataclass(frozen=True)
 class DatabaseRecords:
     """Reads all rows in a directory's key groups, state by state in the order of its header.
 
     `file_extents` has the name and the extent in `files` of each file. `times` multiplies the usual size of a batch.
     """
 
-    def __init__(
-        self,
-        max_parallelism: int,
-        files: SnapshotFiles,
-        file_extents: Sequence[tuple[str, Extent]],
-        header: KeyedHeader,
-        key_groups: KeyGroupRange,
-        *,
-        times: int,
-    ) -> None:
-        self._max_parallelism = max_parallelism
-        self._files = files
-        self._named = file_extents
-        self._header = header
-        self._key_groups = key_groups
-        self._times = times
+    max_parallelism: int
+    files: SnapshotFiles
+    file_extents: Sequence[tuple[str, Extent]]
+    header: KeyedHeader
+    key_groups: KeyGroupRange
+    times: int
 
     def __iter__(self) -> Iterator[Records]:
-        for records in self.in_ranges([self._key_groups]):
+        for records in self.in_ranges([self.key_groups]):
             yield from records
 
     def in_ranges(self, ranges: Iterable[KeyGroupRange]) -> Iterator[Iterator[Records]]:
         """Yield the rows of each range of key groups; each is read before the next one."""
-        with database_of_snapshot(self._files, self._named, self._header) as database:
+        with database_of_snapshot(self.files, self.file_extents, self.header) as database:
             for key_groups in ranges:
-                yield self._rows(database, key_groups.intersection(self._key_groups))
+                yield self._rows(database, key_groups.intersection(self.key_groups))
 
     def _rows(self, database: GuardedDatabase, key_groups: KeyGroupRange) -> Iterator[Records]:
         if not len(key_groups):
             return
         (sizes,) = database.read(StateSizes())
-        for state_id, state in enumerate(self._header.states):
-            reading = StateRows(self._max_parallelism, state.name, state_id, key_groups, self._times)
-            size, counted = sizes[state.name] * len(key_groups) // len(self._key_groups), 0
+        for state_id, state in enumerate(self.header.states):
+            reading = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.times)
+            size, counted = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
             for records in database.read(reading):
                 yield records
                 passed = size * (int(records.groups[-1]) - key_groups.first) // len(key_groups)

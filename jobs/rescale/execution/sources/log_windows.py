@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rescale.execution.sources.spans import key_group_runs
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
@@ -106,8 +107,7 @@ class LogWindows:
                 yield RawChange(ids[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
-        first, filled = self._key_groups.first, 0
-        ranges = []
+        first = self._key_groups.first
         for key_group, size in enumerate(sizes.tolist(), first):
             if size > LARGEST_KEY_GROUP:
                 raise UnsupportedError(
@@ -117,11 +117,7 @@ class LogWindows:
                     found=f"{size} bytes",
                     advice=MATERIALISED,
                 )
-            if filled and filled + size > WINDOW:
-                ranges.append(KeyGroupRange(first, key_group - 1))
-                first, filled = key_group, 0
-            filled += size
-        return [*ranges, KeyGroupRange(first, self._key_groups.last)]
+        return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
         window_of = {group: i for i, own in enumerate(ranges) for group in own}

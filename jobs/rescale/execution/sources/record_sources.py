@@ -6,9 +6,9 @@ callers ask a `SourceReader` for the batches of a `RecordSource`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -131,10 +131,9 @@ class SourceReader:
     def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
         self._files = files
         self._times = times
-        self._whole_entries = whole_entries
-        self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
-        self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
-        self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
+        self._group_reader = lru_cache(1)(partial(RecordReader, times=times))
+        self._timer_reader = lru_cache(1)(partial(TimerReader, times=times))
+        self._heap_reader = lru_cache(1)(partial(HeapReader, times=times, whole_entries=whole_entries))
 
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
@@ -145,28 +144,31 @@ class SourceReader:
     def _batches(self, source: RecordSource) -> RecordBatches:
         match source.place:
             case StreamPlace(framing=Framing.CANONICAL) as place:
-                reader = self._group_reader(source)
+                reader = self._group_reader(source.max_parallelism, source.number_of_states)
                 return GroupRecords(reader, self._files, place.extents, compressed=place.compressed)
             case StreamPlace(framing=Framing.HEAP) as place:
-                return BlockRecords(self._heap_reader(source), self._files, place.extents)
+                heap_reader = self._heap_reader(require_header(place.header), source.max_parallelism)
+                return BlockRecords(heap_reader, self._files, place.extents)
             case StreamPlace() as place:
-                return BlockRecords(self._timer_reader(source), self._files, place.extents)
+                timer_reader = self._timer_reader(require_header(place.header), source.max_parallelism)
+                return BlockRecords(timer_reader, self._files, place.extents)
             case DatabasePlace() as place:
                 return self._rows(source, place)
             case ChangelogPlace() as place:
                 header = require_header(place.header)
                 parts = [_source(part, source.max_parallelism) for part in place.base]
-                in_windows = partial(self._base_parts, parts, header)
                 key_groups = KeyGroupRange(*place.key_groups)
                 return ChangelogRecords(
-                    header, source.max_parallelism, self._files, place.changes, key_groups, in_windows
+                    header,
+                    source.max_parallelism,
+                    self._files,
+                    place.changes,
+                    key_groups,
+                    base=lambda windows: [self._in_windows(part, header, windows) for part in parts],
                 )
             case ChangePlace() as place:
                 reader_of_changes = ChangeReader(source.max_parallelism, self._files, place)
                 return ChangeRecords(reader_of_changes, source.max_parallelism)
-
-    def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[WindowedRecords]:
-        return [self._in_windows(part, header, windows) for part in base]
 
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> WindowedRecords:
         """Yield the materialised records of each window, with the state ids of `header`."""
@@ -199,29 +201,10 @@ class SourceReader:
                 yield records
             batches.check_all_read(accounted)
 
-    def _group_reader(self, source: RecordSource) -> RecordReader:
-        parameters = (source.max_parallelism, source.number_of_states)
-        if self._groups is None or self._groups[0] != parameters:
-            self._groups = parameters, RecordReader(*parameters, times=self._times)
-        return self._groups[1]
-
     def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
         header = require_header(place.header)
         key_groups = KeyGroupRange(*place.key_groups)
         return DatabaseRecords(source.max_parallelism, self._files, place.files, header, key_groups, times=self._times)
-
-    def _timer_reader(self, source: RecordSource) -> TimerReader:
-        parameters = (source.max_parallelism, require_header(source.header))
-        if self._timers is None or self._timers[0] != parameters:
-            self._timers = parameters, TimerReader(parameters[1], source.max_parallelism, times=self._times)
-        return self._timers[1]
-
-    def _heap_reader(self, source: RecordSource) -> HeapReader:
-        parameters = (source.max_parallelism, require_header(source.header))
-        if self._heap is None or self._heap[0] != parameters:
-            reader = HeapReader(parameters[1], parameters[0], times=self._times, whole_entries=self._whole_entries)
-            self._heap = parameters, reader
-        return self._heap[1]
 
 
 def sources_of(holder: KeyedStateHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:

@@ -1,10 +1,11 @@
-"""Runs of extents that lie end to end, of bounded size: a task reads one run at once."""
+"""Runs of bounded size, of key groups and of extents that lie end to end: a task reads one run at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.snapshot.locate import Extent
 
 _RUN_BYTES = 64 * 1024 * 1024
@@ -46,3 +47,17 @@ def adjacent(last: Extent, extent: Extent) -> bool:
 def span(extents: Sequence[Extent]) -> Extent:
     """Return the extent that a run of adjacent extents covers."""
     return Extent(extents[0].file, extents[0].start, sum(extent.length for extent in extents))
+
+
+def key_group_runs(first: int, sizes: Sequence[int], limit: int) -> Iterator[tuple[KeyGroupRange, int]]:
+    """Yield runs of the key groups from `first` on, whose `sizes` are given in bytes, with the bytes of each run.
+
+    A run has at most `limit` bytes, unless a single key group is larger.
+    """
+    last, filled = first + len(sizes) - 1, 0
+    for key_group, size in enumerate(sizes, first):
+        if filled and filled + size > limit:
+            yield KeyGroupRange(first, key_group - 1), filled
+            first, filled = key_group, 0
+        filled += size
+    yield KeyGroupRange(first, last), filled

@@ -35,14 +35,7 @@ class InProcessTasks:
     order: Random | None = None
     at_once: int = 1
 
-    def run(
-        self,
-        work: Callable[[U], R],
-        units: Weighed[U],
-        progress: Progress,
-        *,
-        threads_suffice: bool = False,  # noqa: ARG002
-    ) -> list[R]:
+    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         done = _Done(progress)
 
         def counted_work(weighed: tuple[int, U]) -> R:

@@ -49,14 +49,7 @@ class ProcessTasks:
     def cores(self) -> int:
         return self.pool.size
 
-    def run(
-        self,
-        work: Callable[[U], R],
-        units: Weighed[U],
-        progress: Progress,
-        *,
-        threads_suffice: bool = False,  # noqa: ARG002
-    ) -> list[R]:
+    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         if not units:
             return []
         of_slices: list[list[Outcome[R]] | None] = self.pool.results(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
+from typing import Self
 
 from rescale.text.errors import SnapshotError
 
@@ -116,6 +118,13 @@ class ByteReader:
                 return value
         raise self.error("a packed number of more than five bytes", at=at)
 
+    def non_negative(self, read: Callable[[], int], what: str) -> int:
+        """Return the number that `read`, a method of this reader, reads; `SnapshotError` if it is negative."""
+        at, number = self.position, read()
+        if number < 0:
+            raise self.error(f"a negative {what}", at=at, expected="0 or more", found=number)
+        return number
+
     def count(self, item_size: int) -> int:
         """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if the data is too short."""
         at = self.position
@@ -127,7 +136,7 @@ class ByteReader:
 
 
 class ByteWriter:
-    """Writer that mirrors `ByteReader`."""
+    """Writer that mirrors `ByteReader`; each method that writes returns the writer."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -136,38 +145,37 @@ class ByteWriter:
     def position(self) -> int:
         return len(self.data)
 
-    def u8(self, value: int) -> None:
-        self.data.append(value)
+    def u8(self, value: int) -> Self:
+        return self.raw(bytes((value,)))
 
-    def boolean(self, value: bool) -> None:
-        self.data.append(1 if value else 0)
+    def boolean(self, value: bool) -> Self:
+        return self.u8(1 if value else 0)
 
-    def i16(self, value: int) -> None:
-        self.data += _I16.pack(value)
+    def i16(self, value: int) -> Self:
+        return self.raw(_I16.pack(value))
 
-    def u16(self, value: int) -> None:
-        self.data += _U16.pack(value)
+    def u16(self, value: int) -> Self:
+        return self.raw(_U16.pack(value))
 
-    def i32(self, value: int) -> None:
-        self.data += _I32.pack(value)
+    def i32(self, value: int) -> Self:
+        return self.raw(_I32.pack(value))
 
-    def i64(self, value: int) -> None:
-        self.data += _I64.pack(value)
+    def i64(self, value: int) -> Self:
+        return self.raw(_I64.pack(value))
 
-    def i64s(self, values: tuple[int, ...]) -> None:
-        self.data += struct.pack(f">{len(values)}q", *values)
+    def i64s(self, values: tuple[int, ...]) -> Self:
+        return self.raw(struct.pack(f">{len(values)}q", *values))
 
-    def raw(self, value: bytes) -> None:
+    def raw(self, value: bytes) -> Self:
         self.data += value
+        return self
 
-    def blob(self, value: bytes) -> None:
-        self.i32(len(value))
-        self.data += value
+    def blob(self, value: bytes) -> Self:
+        return self.i32(len(value)).raw(value)
 
-    def utf(self, value: str) -> None:
+    def utf(self, value: str) -> Self:
         encoded = encode_modified_utf8(value)
-        self.u16(len(encoded))
-        self.data += encoded
+        return self.u16(len(encoded)).raw(encoded)
 
     def bytes(self) -> bytes:
         return bytes(self.data)

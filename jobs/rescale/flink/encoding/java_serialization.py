@@ -253,7 +253,8 @@ class _ObjectStream:
         name, serial_version = self.reader.utf(), self.reader.i64()
         handle = self._reserve_handle()
         flags = self.reader.u8()
-        fields = tuple(self._field() for _ in range(self._field_count()))
+        count = self.reader.non_negative(self.reader.i16, "number of fields")
+        fields = tuple(self._field() for _ in range(count))
         return self._finish_class(handle, name, serial_version, flags, fields)
 
     def _proxy_class(self) -> JavaClass:
@@ -276,13 +277,6 @@ class _ObjectStream:
         java_class = JavaClass(name, serial_version, flags, fields, super_classes)
         self.handles[handle] = java_class
         return java_class
-
-    def _field_count(self) -> int:
-        at = self.reader.position
-        count = self.reader.i16()
-        if count < 0:
-            raise self.reader.error("a negative number of fields", at=at, expected="0 or more", found=count)
-        return count
 
     def _field(self) -> tuple[str, str]:
         at = self.reader.position

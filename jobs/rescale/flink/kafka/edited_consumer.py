@@ -26,15 +26,10 @@ def _written(element: bytes, position: Position) -> bytes:
     reader = ByteReader(element)
     reader.packed()
     topic, partition = position.partition
-    out = ByteWriter()
-    out.raw(element[: reader.position])
-    out.u8(NEW_OBJECT)
-    for number in (31 * java_string_hash(topic) + partition, partition):
-        out.raw(_zigzag(number))
-    out.u8(NEW_OBJECT)
-    out.raw(_string(topic))
-    out.i64(_NUMBERS[position.next] if isinstance(position.next, StartAt) else position.next - 1)
-    return out.bytes()
+    out = ByteWriter().raw(element[: reader.position])
+    out.u8(NEW_OBJECT).raw(_zigzag(31 * java_string_hash(topic) + partition)).raw(_zigzag(partition))
+    out.u8(NEW_OBJECT).raw(_string(topic))
+    return out.i64(_NUMBERS[position.next] if isinstance(position.next, StartAt) else position.next - 1).bytes()
 
 
 def _zigzag(number: int) -> bytes:

@@ -49,8 +49,7 @@ def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
 
 def write_reader_element(position: Position) -> bytes:
     """Return an element of `SourceReaderState` with one split (`SimpleVersionedListState` over an array of bytes)."""
-    versioned = _versioned(Versioned(SPLIT_VERSION, _split(position)))
-    return _sized(versioned)
+    return _sized(_versioned(Versioned(SPLIT_VERSION, _split(position))))
 
 
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
@@ -67,10 +66,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
 def write_coordinator(state: Versioned) -> bytes:
     """Return the state of a coordinator around the state of its enumerator (`SourceCoordinator.toBytes`)."""
-    out = ByteWriter()
-    out.i32(COORDINATOR_VERSION)
-    out.raw(_versioned(state))
-    return out.bytes()
+    return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned(state)).bytes()
 
 
 def write_assigned(partitions: list[TopicPartition]) -> Versioned:
@@ -78,26 +74,17 @@ def write_assigned(partitions: list[TopicPartition]) -> Versioned:
 
     Its version is 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
     """
-    out = ByteWriter()
-    out.i32(len(partitions))
-    for partition in partitions:
-        out.raw(_partition(partition))
-    return Versioned(1, out.bytes())
+    return Versioned(1, _counted(list(map(_partition, partitions))))
 
 
 def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
     """Edit version 0; the functions for versions 1 to 3 follow."""
-    out = ByteWriter()
-    out.i32(reader.i32())
-    subtasks = reader.i32()
-    out.i32(subtasks)
+    version, subtasks = reader.i32(), reader.i32()
+    out = ByteWriter().i32(version).i32(subtasks)
     for _ in range(subtasks):
         out.i32(reader.i32())
         splits = [_edited_split(reader.blob(), edit) for _ in range(reader.i32())]
-        kept = [split for split in splits if split is not None]
-        out.i32(len(kept))
-        for split in kept:
-            out.raw(_sized(split))
+        out.raw(_counted([_sized(split) for split in splits if split is not None]))
     return out.bytes()
 
 
@@ -120,10 +107,7 @@ def _with_offsets(reader: ByteReader, edit: Edit) -> bytes:
 
 
 def _counted(entries: list[bytes]) -> bytes:
-    out = ByteWriter()
-    out.i32(len(entries))
-    out.raw(b"".join(entries))
-    return out.bytes()
+    return ByteWriter().i32(len(entries)).raw(b"".join(entries)).bytes()
 
 
 def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
@@ -139,18 +123,12 @@ def _edited_split(split: bytes, edit: Edit) -> bytes | None:
 
 def _split(position: Position) -> bytes:
     """Return a split as `KafkaPartitionSplitSerializer` writes it."""
-    out = ByteWriter()
-    out.raw(_partition(position.partition))
-    out.i64(_number(position.next))
-    out.i64(NO_OFFSET if position.stop is None else _number(position.stop))
-    return out.bytes()
+    stop = NO_OFFSET if position.stop is None else _number(position.stop)
+    return ByteWriter().raw(_partition(position.partition)).i64(_number(position.next)).i64(stop).bytes()
 
 
 def _partition(partition: TopicPartition) -> bytes:
-    out = ByteWriter()
-    out.utf(partition.topic)
-    out.i32(partition.partition)
-    return out.bytes()
+    return ByteWriter().utf(partition.topic).i32(partition.partition).bytes()
 
 
 def _number(offset: int | StartAt) -> int:
@@ -158,16 +136,11 @@ def _number(offset: int | StartAt) -> int:
 
 
 def _versioned(versioned: Versioned) -> bytes:
-    out = ByteWriter()
-    out.i32(versioned.version)
-    out.blob(versioned.data)
-    return out.bytes()
+    return ByteWriter().i32(versioned.version).blob(versioned.data).bytes()
 
 
 def _sized(data: bytes) -> bytes:
-    out = ByteWriter()
-    out.blob(data)
-    return out.bytes()
+    return ByteWriter().blob(data).bytes()
 
 
 def reader_state_header(like: bytes) -> bytes:
@@ -181,15 +154,8 @@ def reader_state_header(like: bytes) -> bytes:
 
 def _reader_state() -> StateMetaInfo:
     """Return `SourceOperator.SPLITS_STATE_DESC` as `OperatorStateBackend` describes it."""
-    out = ByteWriter()
-    out.utf(READER_STATE)
-    out.i32(StateKind.OPERATOR)
-    out.i32(1)
-    out.utf("OPERATOR_STATE_DISTRIBUTION_MODE")
-    out.utf(DistributionMode.SPLIT_DISTRIBUTE.name)
-    out.i32(1)
-    out.utf(SerializerKey.VALUE)
-    out.i32(PROXY_VERSION)
-    out.utf(BYTE_ARRAY.snapshot)
-    out.i32(max(BYTE_ARRAY.versions))
+    out = ByteWriter().utf(READER_STATE).i32(StateKind.OPERATOR)
+    out.i32(1).utf("OPERATOR_STATE_DISTRIBUTION_MODE").utf(DistributionMode.SPLIT_DISTRIBUTE.name)
+    out.i32(1).utf(SerializerKey.VALUE)
+    out.i32(PROXY_VERSION).utf(BYTE_ARRAY.snapshot).i32(max(BYTE_ARRAY.versions))
     return read_state_meta_info(ByteReader(out.bytes()))

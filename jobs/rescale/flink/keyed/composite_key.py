@@ -20,8 +20,7 @@ from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.key_function import FunctionHash, is_function_name
 from rescale.flink.keys.key_hash import named_hash
-from rescale.flink.serializers.program import Program, compile_program
-from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.program import Program, compile_if_known
 from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 from rescale.text.errors import IntegrityError, UnsupportedError
@@ -47,7 +46,7 @@ class CompositeKeys:
         self._max_tail = np.full(len(header.states), _ANY_SIZE, np.int64)
         self._namespaces: dict[int, Program] = {}
         for state_id, state in enumerate(header.states):
-            namespace = _compiled(namespace_serializer(state))
+            namespace = compile_if_known(namespace_serializer(state))
             if namespace is None:
                 continue
             if isinstance(namespace.tree, Fixed):
@@ -151,13 +150,13 @@ def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
     Errors are those of `FunctionHash.load` and `named_hash`.
     """
     if is_function_name(key_hash):
-        return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
+        return CompositeKeys(header, compile_if_known(header.key_serializer), FunctionHash.load(key_hash))
     return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
 
 
 def check_key_ends(header: KeyedHeader) -> None:
     """Raise `UnsupportedError` if the ends of the keys of a backend are unknown, so that no function can hash them."""
-    CompositeKeys(header, _compiled(header.key_serializer)).check_ends(np.arange(len(header.states)))
+    CompositeKeys(header, compile_if_known(header.key_serializer)).check_ends(np.arange(len(header.states)))
 
 
 def key_offsets(header: KeyedHeader) -> Longs:
@@ -181,10 +180,3 @@ def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tup
 
 def _key_offset(state: StateMetaInfo) -> int:
     return TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
-
-
-def _compiled(snapshot: SerializerSnapshot) -> Program | None:
-    try:
-        return compile_program(snapshot)
-    except UnsupportedError:
-        return None

@@ -75,11 +75,8 @@ def _read_single(reader: ByteReader) -> SingleChannelHandle:
 
 
 def _write_single(out: ByteWriter, handle: SingleChannelHandle) -> None:
-    out.i32(handle.subtask)
-    out.i32(handle.group)
-    out.i32(handle.channel)
-    out.i32(len(handle.offsets))
-    out.i64s(handle.offsets)
+    out.i32(handle.subtask).i32(handle.group).i32(handle.channel)
+    out.i32(len(handle.offsets)).i64s(handle.offsets)
     out.i64(handle.state_size)
     write_stream(out, handle.stream)
 
@@ -94,7 +91,6 @@ def _read_merged(reader: ByteReader) -> MergedChannelHandle:
 
 
 def _write_merged(out: ByteWriter, handle: MergedChannelHandle) -> None:
-    out.i32(handle.subtask)
-    out.i64(handle.state_size)
+    out.i32(handle.subtask).i64(handle.state_size)
     write_stream(out, handle.stream)
     out.blob(handle.packed)

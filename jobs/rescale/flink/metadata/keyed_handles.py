@@ -111,9 +111,7 @@ def _read_incremental(reader: ByteReader, tag: int, depth: int) -> IncrementalHa
 
 
 def _write_incremental(out: ByteWriter, handle: IncrementalHandle) -> None:
-    out.u8(handle.tag)
-    out.i64(handle.checkpoint_id)
-    out.utf(handle.backend_id)
+    out.u8(handle.tag).i64(handle.checkpoint_id).utf(handle.backend_id)
     write_key_group_range(out, handle.first_key_group, handle.key_groups)
     if handle.checkpointed_size is not None:
         out.i64(handle.checkpointed_size)
@@ -189,7 +187,7 @@ def _read_delta(reader: ByteReader, depth: int) -> ChangelogDelta:
 
 def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
     first, count = read_key_group_range(reader)
-    start, end = _read_sequence_number(reader), _read_sequence_number(reader)
+    start, end = (reader.non_negative(reader.i64, "sequence number") for _ in range(2))
     number = reader.count(item_size=8)
     position = reader.position
     changes = tuple(_read_change(reader) for _ in range(number))
@@ -199,12 +197,10 @@ def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
 def _write_in_memory_changelog(out: ByteWriter, handle: InMemoryChangelogHandle) -> None:
     out.u8(HandleTag.IN_MEMORY_CHANGELOG)
     write_key_group_range(out, handle.first_key_group, handle.key_groups)
-    out.i64(handle.start)
-    out.i64(handle.end)
+    out.i64(handle.start).i64(handle.end)
     out.i32(len(handle.changes))
     for change in handle.changes:
-        out.i32(change.key_group)
-        out.blob(change.change)
+        out.i32(change.key_group).blob(change.change)
     out.utf(handle.handle_id)
 
 
@@ -214,14 +210,6 @@ def _read_change(reader: ByteReader) -> StateChange:
     if key_group < METADATA_KEY_GROUP:
         raise reader.error("not a key group", at=at, expected="-1 or more", found=key_group)
     return StateChange(key_group, reader.blob())
-
-
-def _read_sequence_number(reader: ByteReader) -> int:
-    at = reader.position
-    number = reader.i64()
-    if number < 0:
-        raise reader.error("a negative sequence number", at=at, expected="0 or more", found=number)
-    return number
 
 
 def _read_changelog_stream(reader: ByteReader, tag: int, depth: int) -> ChangelogStreamHandle:
@@ -245,8 +233,6 @@ def _write_changelog_stream(out: ByteWriter, handle: ChangelogStreamHandle) -> N
     for offset, stream in handle.change_sets:
         out.i64(offset)
         write_stream(out, stream)
-    out.i64(handle.state_size)
-    out.i64(handle.checkpointed_size)
-    out.utf(handle.handle_id)
+    out.i64(handle.state_size).i64(handle.checkpointed_size).utf(handle.handle_id)
     if handle.storage_id is not None:
         out.utf(handle.storage_id)

@@ -36,9 +36,7 @@ def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
     out.u8(HandleTag.FILE_MERGING_OPERATOR if handle.merging else HandleTag.OPERATOR)
     _write_states(out, handle.states)
     if handle.merging:
-        out.utf(handle.merging.task_owned_dir)
-        out.utf(handle.merging.shared_dir)
-        out.boolean(handle.merging.is_empty)
+        out.utf(handle.merging.task_owned_dir).utf(handle.merging.shared_dir).boolean(handle.merging.is_empty)
     write_stream(out, handle.stream)
 
 
@@ -80,10 +78,8 @@ def _read_states(reader: ByteReader) -> tuple[OperatorStateOffsets, ...]:
 def _write_states(out: ByteWriter, states: tuple[OperatorStateOffsets, ...]) -> None:
     out.i32(len(states))
     for state in states:
-        out.utf(state.name)
-        out.u8(state.mode)
-        out.i32(len(state.offsets))
-        out.i64s(state.offsets)
+        out.utf(state.name).u8(state.mode)
+        out.i32(len(state.offsets)).i64s(state.offsets)
 
 
 def _read_state(reader: ByteReader) -> OperatorStateOffsets:

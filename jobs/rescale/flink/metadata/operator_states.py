@@ -21,7 +21,7 @@ from rescale.flink.metadata.handles import InlineStream, OperatorHandle
 from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
 from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
-from rescale.text.errors import RescaleError, UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1
@@ -49,25 +49,21 @@ def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...],
     """Write the operators; `UnsupportedError` names an operator with state that this version cannot express."""
     out.i32(len(operators))
     for operator in operators:
-        try:
+        with located(operator=operator.operator_id):
             _write_operator_state(out, operator, version)
-        except UnsupportedError as error:
-            raise error.located(operator=operator.operator_id) from None
 
 
 def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
     named = version >= FIRST_VERSION_WITH_NAMES
     name, uid = (reader.utf(), reader.utf()) if named else ("", "")
     operator_id = reader.raw(16).hex()
-    try:
+    with located(operator=operator_id):
         parallelism, max_parallelism = _read_parallelism(reader)
         coordinator = _read_coordinator(reader, version)
         at = reader.position
         subtasks = _read_subtasks(reader, version, parallelism)
         if subtasks is None and coordinator is not None:
             raise reader.error("a fully finished operator with coordinator state", at=at)
-    except RescaleError as error:
-        raise error.located(operator=operator_id) from None
     return OperatorState(
         operator_id,
         name,
@@ -82,13 +78,10 @@ def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
 
 def _write_operator_state(out: ByteWriter, operator: OperatorState, version: int) -> None:
     if version >= FIRST_VERSION_WITH_NAMES:
-        out.utf(operator.name)
-        out.utf(operator.uid)
+        out.utf(operator.name).utf(operator.uid)
     elif operator.name or operator.uid:
         raise _no_place(version, "an operator's name or uid")
-    out.raw(bytes.fromhex(operator.operator_id))
-    out.i32(operator.parallelism)
-    out.i32(operator.max_parallelism)
+    out.raw(bytes.fromhex(operator.operator_id)).i32(operator.parallelism).i32(operator.max_parallelism)
     _write_coordinator(out, operator.coordinator, version)
     _write_subtasks(out, operator, version)
 
@@ -191,7 +184,7 @@ def _read_state(reader: ByteReader, version: int) -> SubtaskState:
 
 def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
     if version < FIRST_VERSION_WITH_COORDINATORS:
-        _write_v2_fields(out)
+        out.i64(_V2_DURATION).i32(_V2_LEGACY_STATES)
     _write_slot(out, state.managed_operator)
     _write_slot(out, state.raw_operator)
     write_keyed(out, state.managed_keyed)
@@ -238,11 +231,6 @@ def _read_v2_fields(reader: ByteReader) -> None:
             advice="take a savepoint without the operators that still use the interface Checkpointed",
         )
     _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATES, legacy_states)
-
-
-def _write_v2_fields(out: ByteWriter) -> None:
-    out.i64(_V2_DURATION)
-    out.i32(_V2_LEGACY_STATES)
 
 
 def _check_constant(reader: ByteReader, at: int, what: str, expected: int, value: int) -> None:

@@ -58,9 +58,7 @@ def stopped_the_job(blob: bytes) -> bool:
 
 def savepoint_properties(canonical: bool) -> bytes:
     """Return the properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
-    constant = ByteWriter()
-    constant.utf("CANONICAL" if canonical else "NATIVE")
-    return _SAVEPOINT_PROPERTIES % constant.bytes()
+    return _SAVEPOINT_PROPERTIES % ByteWriter().utf("CANONICAL" if canonical else "NATIVE").bytes()
 
 
 def _stored_type(blob: bytes) -> JavaObject | None:

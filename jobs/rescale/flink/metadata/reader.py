@@ -34,7 +34,7 @@ def read_metadata(data: bytes, path: str) -> Metadata:
     version = _read_version(reader)
     metadata = Metadata(
         version,
-        checkpoint_id=_read_checkpoint_id(reader),
+        checkpoint_id=reader.non_negative(reader.i64, "checkpoint id"),
         masters=tuple(_read_master(reader) for _ in range(reader.count(item_size=18))),
         operators=read_operator_states(reader, version),
         properties=read_properties(reader) if version >= FIRST_VERSION_WITH_PROPERTIES else b"",
@@ -79,14 +79,6 @@ def _read_version(reader: ByteReader) -> int:
         found=version,
         advice="take a savepoint with one of the Flink releases named above",
     )
-
-
-def _read_checkpoint_id(reader: ByteReader) -> int:
-    at = reader.position
-    checkpoint_id = reader.i64()
-    if checkpoint_id < 0:
-        raise reader.error("a negative checkpoint id", at=at, expected="0 or more", found=checkpoint_id)
-    return checkpoint_id
 
 
 def _read_master(reader: ByteReader) -> MasterState:

@@ -63,24 +63,18 @@ def write_stream(out: ByteWriter, stream: Stream | None) -> None:
         case None:
             out.u8(HandleTag.NULL)
         case InlineStream():
-            out.u8(HandleTag.INLINE)
-            out.utf(stream.name)
-            out.blob(stream.data)
+            out.u8(HandleTag.INLINE).utf(stream.name).blob(stream.data)
         case FileStream():
-            out.u8(HandleTag.FILE)
-            out.i64(stream.size)
-            out.utf(stream.path)
+            out.u8(HandleTag.FILE).i64(stream.size).utf(stream.path)
         case RelativeFileStream():
-            out.u8(HandleTag.RELATIVE_FILE)
-            out.utf(stream.path)
-            out.i64(stream.size)
+            out.u8(HandleTag.RELATIVE_FILE).utf(stream.path).i64(stream.size)
         case KeyGroupsStream():
             out.u8(HandleTag.KEY_GROUPS)
             write_key_group_offsets(out, stream.first_key_group, stream.offsets)
             write_stream(out, stream.stream)
         case SegmentStream():
-            out.u8(HandleTag.SEGMENT)
-            _write_segment(out, stream)
+            out.u8(HandleTag.SEGMENT).i64(stream.start).i64(stream.size).i32(stream.scope)
+            out.utf(stream.path).utf(stream.logical_file_id)
         case EmptySegmentStream():
             out.u8(HandleTag.EMPTY_SEGMENT)
 
@@ -110,8 +104,7 @@ def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
 
 def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
     """Write a range of key groups; the mirror of `read_key_group_range`."""
-    out.i32(first)
-    out.i32(count)
+    out.i32(first).i32(count)
 
 
 def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
@@ -164,11 +157,3 @@ def _read_segment(reader: ByteReader) -> SegmentStream:
     if scope not in (0, 1):
         raise reader.error("not a scope of checkpointed state", at=at + 16, expected="0 or 1", found=scope)
     return SegmentStream(read_path(reader), start, size, scope, reader.utf())
-
-
-def _write_segment(out: ByteWriter, segment: SegmentStream) -> None:
-    out.i64(segment.start)
-    out.i64(segment.size)
-    out.i32(segment.scope)
-    out.utf(segment.path)
-    out.utf(segment.logical_file_id)

@@ -12,7 +12,6 @@ from rescale.flink.metadata.checkpoint_metadata import (
     MAGIC,
     MASTER_STATE_MAGIC,
     RELEASES,
-    MasterState,
     Metadata,
 )
 from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
@@ -25,16 +24,13 @@ from rescale.text.errors import UnsupportedError
 def write_metadata(metadata: Metadata) -> bytes:
     """Return the bytes of a `_metadata` file; `UnsupportedError` if its version cannot express all of the content."""
     _check_version(metadata)
-    out = ByteWriter()
-    out.raw(MAGIC)
-    out.i32(metadata.version)
-    out.i64(metadata.checkpoint_id)
+    out = ByteWriter().raw(MAGIC).i32(metadata.version).i64(metadata.checkpoint_id)
     out.i32(len(metadata.masters))
     for master in metadata.masters:
-        _write_master(out, master)
+        body = ByteWriter().i32(master.version).utf(master.name).blob(master.payload)
+        out.raw(MASTER_STATE_MAGIC).blob(body.bytes())
     write_operator_states(out, metadata.operators, metadata.version)
-    out.raw(metadata.properties)
-    return out.bytes()
+    return out.raw(metadata.properties).bytes()
 
 
 def write_keyed_handle(handle: KeyedHandle | None) -> bytes:
@@ -63,12 +59,3 @@ def _check_version(metadata: Metadata) -> None:
             f"version {metadata.version} {'has no place for' if metadata.properties else 'needs'} properties",
             advice=f"write properties from version {FIRST_VERSION_WITH_PROPERTIES} on, and none below",
         )
-
-
-def _write_master(out: ByteWriter, master: MasterState) -> None:
-    body = ByteWriter()
-    body.i32(master.version)
-    body.utf(master.name)
-    body.blob(master.payload)
-    out.raw(MASTER_STATE_MAGIC)
-    out.blob(body.bytes())

@@ -46,6 +46,14 @@ def compile_program(snapshot: SerializerSnapshot) -> Program:
     return Program(type_name(snapshot), _tree(snapshot))
 
 
+def compile_if_known(snapshot: SerializerSnapshot) -> Program | None:
+    """Return the program of a serializer, as `compile_program`; None if the end of its values is unknown."""
+    try:
+        return compile_program(snapshot)
+    except UnsupportedError:
+        return None
+
+
 def compile_key_program(snapshot: SerializerSnapshot) -> Program:
     """Return the program of a key serializer, as `compile_program`; an `UnsupportedError` mentions the key."""
     try:

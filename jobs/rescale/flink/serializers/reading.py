@@ -59,15 +59,12 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
     """Write a snapshot behind the version of the proxy; the mirror of `read_versioned`."""
-    out.i32(PROXY_VERSION)
-    write_snapshot(out, snapshot)
+    out.i32(PROXY_VERSION).raw(written_snapshot(snapshot))
 
 
-def write_snapshot(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
-    """Write a snapshot; the mirror of `read_snapshot`."""
-    out.utf(snapshot.class_name)
-    out.i32(snapshot.version)
-    out.raw(snapshot.body)
+def written_snapshot(snapshot: SerializerSnapshot) -> bytes:
+    """Return the bytes of a snapshot; the mirror of `read_snapshot`."""
+    return ByteWriter().utf(snapshot.class_name).i32(snapshot.version).raw(snapshot.body).bytes()
 
 
 def type_name(snapshot: SerializerSnapshot) -> str:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.reading import read_snapshot, write_snapshot
+from rescale.flink.serializers.reading import read_snapshot, written_snapshot
 from rescale.flink.serializers.rows.core import POJO
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
@@ -42,7 +42,7 @@ def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> Ser
     body = _merged_pojo(first, other) if first.class_name == POJO.snapshot else _merged_composite(first, other)
     if body is None:
         return None
-    return read_snapshot(ByteReader(_written(SerializerSnapshot(first.class_name, first.version, body))))
+    return read_snapshot(ByteReader(written_snapshot(SerializerSnapshot(first.class_name, first.version, body))))
 
 
 def _is_unknown(snapshot: SerializerSnapshot) -> bool:
@@ -60,21 +60,18 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
     """Return the merged body of two POJOs; None unless their fields and registered subclasses have the same names."""
     if first.values("class") != other.values("class"):
         return None
-    out = ByteWriter()
-    out.utf(first.values("class")[0])
+    out = ByteWriter().utf(first.values("class")[0])
     for mine, theirs, were_met in zip(_maps(first), _maps(other), (False, False, True), strict=True):
         if not were_met and [entry.key for entry in mine.values()] != [entry.key for entry in theirs.values()]:
             return None
         entries = [_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
-        out.i64(OPTIONAL_MAP_MAGIC)
-        out.i32(len(entries))
+        out.i64(OPTIONAL_MAP_MAGIC).i32(len(entries))
         for entry in entries:
             if entry is None:
                 return None
-            out.raw(entry.key)
-            out.boolean(entry.value is not None)
+            out.raw(entry.key).boolean(entry.value is not None)
             if entry.value is not None:
-                out.blob(_written(entry.value))
+                out.blob(written_snapshot(entry.value))
     return out.bytes()
 
 
@@ -119,15 +116,9 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
         return None
     inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
     merged = [snapshot for snapshot in inside if snapshot is not None]
-    return head + b"".join(map(_written, merged)) if len(merged) == len(inside) else None
+    return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(inside) else None
 
 
 def _before_nested(snapshot: SerializerSnapshot) -> bytes | None:
-    nested = b"".join(map(_written, snapshot.nested))
+    nested = b"".join(map(written_snapshot, snapshot.nested))
     return snapshot.body.removesuffix(nested) if nested and snapshot.body.endswith(nested) else None
-
-
-def _written(snapshot: SerializerSnapshot) -> bytes:
-    out = ByteWriter()
-    write_snapshot(out, snapshot)
-    return out.bytes()

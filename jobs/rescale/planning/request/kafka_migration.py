@@ -12,7 +12,7 @@ from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.advice import Advice, mention
-from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.errors import RequestError, UnsupportedError, located
 from rescale.text.names import did_you_mean
 
 
@@ -50,10 +50,8 @@ def becoming_sources(
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
     stored = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
-    try:
+    with located(operator=source.label):
         splits = splits_of(stored)
-    except UnsupportedError as error:
-        raise error.located(operator=source.label) from None
     if not splits:
         raise UnsupportedError(
             "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: its start position is unknown",

@@ -18,7 +18,7 @@ from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.text.errors import RequestError, RescaleError, UnsupportedError
+from rescale.text.errors import RequestError, UnsupportedError, located
 
 FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
 """A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
@@ -45,7 +45,7 @@ def choose_key_hashes(
         if not operator.keyed_headers or operator_id not in maxima:
             continue
         work = work_class(operator.entry.max_parallelism, maxima[operator_id])
-        try:
+        with located(operator=operator.label):
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
@@ -55,8 +55,6 @@ def choose_key_hashes(
             if name is not None:
                 _check_key_ends(operator)
                 chosen[operator_id] = name
-        except RescaleError as error:
-            raise error.located(operator=operator.label) from None
     return chosen
 
 

@@ -8,12 +8,12 @@ of a snapshot has a later time; for it, a request may name the time of last acce
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from rescale.flink.keyed.ttl.last_access import instant_of, milliseconds
 from rescale.planning.request.ages import Age
-from rescale.planning.request.operator_shapes import by_operator, find_operator
+from rescale.planning.request.operator_shapes import find_state
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import OldRows, old_rows
 from rescale.text.errors import RequestError
@@ -24,10 +24,9 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
 
     Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
     """
-    by_id = {operator.operator_id: operator for operator in snapshot.operators}
     lost: list[OldRows] = []
     for state, age in ages.items():
-        operator, name = _find_state(snapshot.operators, by_id, state)
+        operator, name = find_state(snapshot.operators, state, _has_keyed)
         if operator.operator_id in dropped:
             raise RequestError(
                 "an operator is dropped, and old rows of one of its states as well",
@@ -41,24 +40,9 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
     return tuple(lost)
 
 
-def _find_state(operators: Sequence[Operator], by_id: Mapping[str, Operator], value: str) -> tuple[Operator, str]:
-    """Return the operator and the name of its state; both may contain colons, so the snapshot decides."""
-    colons = [i for i, character in enumerate(value) if character == ":"]
-    named = [(by_id[operator_id], value[i + 1 :]) for i in colons if (operator_id := find_operator(by_id, value[:i]))]
-    if not named:
-        by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    holding = [(operator, name) for operator, name in named if name in _keyed_names(operator)]
-    if len(holding) > 1:
-        raise RequestError(
-            f"{value!r} may name states of {len(holding)} operators",
-            found=", ".join(operator.label for operator, _ in holding),
-            advice="name the operator by its id",
-        )
-    return (holding or named)[0]
-
-
-def _keyed_names(operator: Operator) -> set[str]:
-    return {state.name for header in operator.keyed_headers if header is not None for state in header.states}
+def _has_keyed(operator: Operator, name: str) -> bool:
+    headers = [header for header in operator.keyed_headers if header is not None]
+    return any(state.name == name for header in headers for state in header.states)
 
 
 def _cutoff(snapshot: Snapshot, age: Age, state: str) -> int:

@@ -8,7 +8,7 @@ parallelism of every operator with the job's, whether it has state or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange, key_group_range
@@ -148,6 +148,33 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
         )
     ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
     return next((operator_id for operator_id in ids if operator_id in by_id), None)
+
+
+def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
+    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
+    colons = [i for i, character in enumerate(value) if character == ":"]
+    return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
+
+
+def find_state(
+    operators: Sequence[Operator], value: str, has: Callable[[Operator, str], object]
+) -> tuple[Operator, str]:
+    """Return the operator and the name of its state that `UID:NAME` means.
+
+    UID and NAME may contain colons: an operator that `has` a state of such a name is the right one. Raises
+    `RequestError` if there is no operator, or if several have such a state.
+    """
+    named = matching_states({operator.operator_id: operator for operator in operators}, value)
+    if not named:
+        by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
+    holding = [(operator, name) for operator, name in named if has(operator, name)]
+    if len(holding) > 1:
+        raise RequestError(
+            f"{value!r} may name states of {len(holding)} operators",
+            found=", ".join(operator.label for operator, _ in holding),
+            advice="name the operator by its id",
+        )
+    return (holding or named)[0]
 
 
 def good_max_parallelism(parallelism: int, present: int) -> int:

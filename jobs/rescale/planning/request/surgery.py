@@ -10,7 +10,7 @@ from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.old_rows import resolve_ages
-from rescale.planning.request.operator_shapes import by_operator, find_operator
+from rescale.planning.request.operator_shapes import by_operator, find_operator, find_state
 from rescale.planning.request.request import Request
 from rescale.planning.request.restarts import restarted_operators
 from rescale.planning.request.surgery_request import SurgeryRequest
@@ -116,19 +116,12 @@ def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) 
 def _dropped_states(
     operators: Sequence[Operator], state_drops: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
-    """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out.
-
-    UID and NAME may contain colons, so the snapshot decides where the uid ends.
-    """
-    by_id = {operator.operator_id: operator for operator in operators}
+    """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out."""
     known: set[tuple[str, str]] = set()
     for value in state_drops:
-        named = matching_states(by_id, value)
-        if not named:
-            by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-        holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
-        if not holding:
-            operator, name = named[0]
+        operator, name = find_state(operators, value, lost_states)
+        lost = lost_states(operator, name)
+        if not lost:
             raise RequestError(
                 f"no state {name!r} in the operator",
                 operator=operator.label,
@@ -136,13 +129,6 @@ def _dropped_states(
                 found=name,
                 advice=did_you_mean(name, state_names(operator)),
             )
-        if len(holding) > 1:
-            raise RequestError(
-                f"{value!r} may name states of {len(holding)} operators",
-                found=", ".join(operator.label for operator, _ in holding),
-                advice="name the operator by its id",
-            )
-        operator, lost = holding[0]
         state = (operator.operator_id, lost[0].name)
         if state in known:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=value)
@@ -155,12 +141,6 @@ def _dropped_states(
             )
         known.add(state)
         yield from lost
-
-
-def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
-    colons = [i for i, character in enumerate(value) if character == ":"]
-    return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

@@ -12,6 +12,7 @@ only files of the source that the result refers to have absolute paths.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rescale.flink.key_group_index import KeyGroupIndex
@@ -42,6 +43,7 @@ class PlannedDatabases(NamedTuple):
     compacted: tuple[CompactedDirectory, ...]
 
 
+@dataclass
 class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
@@ -50,34 +52,22 @@ class DatabasePlanner:
     before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
-    def __init__(
-        self,
-        operator: Operator,
-        shape: Shape,
-        headers: HeaderPlanner,
-        literals: Literals,
-        inline: InlineBudget,
-        notes: list[str],
-        referring: Mapping[int, int] | None,
-        *,
-        prepared: bool,
-    ) -> None:
-        self._operator = operator
-        self._shape = shape
-        self._headers = headers
-        self._literals = literals
-        self._inline = inline
-        self._notes = notes
-        self._referring = referring
-        self._prepared = prepared
-        self._databases: list[NewDatabase] = []
-        self._copied: list[CopiedFile] = []
-        self._compacted: list[CompactedDirectory] = []
-        self._level_0_files = 0
+    operator: Operator
+    shape: Shape
+    headers: HeaderPlanner
+    literals: Literals
+    inline: InlineBudget
+    notes: list[str]
+    referring: Mapping[int, int] | None
+    prepared: bool
+    _databases: list[NewDatabase] = field(default_factory=list)
+    _copied: list[CopiedFile] = field(default_factory=list)
+    _compacted: list[CompactedDirectory] = field(default_factory=list)
+    _level_0_files: int = 0
 
     def plan(self) -> PlannedDatabases:
         """Return the planned databases. Raises `UnsupportedError` if the source's cannot be assembled."""
-        if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
+        if self.shape == Shape(self.operator.parallelism, self.operator.max_parallelism):
             self._copy()
         else:
             self._assemble()
@@ -85,24 +75,24 @@ class DatabasePlanner:
 
     def _copy(self) -> None:
         """Plan to copy every database into the subtask that has it now."""
-        for database in self._operator.databases:
+        for database in self.operator.databases:
             files = {file.name: piece_of(file.extent) for file in database.files}
             self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))
 
     def _assemble(self) -> None:
-        databases = self._operator.databases
-        owners_of(self._operator, databases)
+        databases = self.operator.databases
+        owners_of(self.operator, databases)
         index = KeyGroupIndex(databases)
-        for subtask in range(self._shape.parallelism):
-            wanted = self._shape.key_groups_of(subtask)
+        for subtask in range(self.shape.parallelism):
+            wanted = self.shape.key_groups_of(subtask)
             old_holders = index.overlapping(wanted)
             if old_holders:
                 self._add_subtask(subtask, wanted, old_holders)
-        self._notes += assembly_warnings(self._operator.label, self._databases, self._compacted, self._level_0_files)
+        self.notes += assembly_warnings(self.operator.label, self._databases, self._compacted, self._level_0_files)
 
     def _add_subtask(self, subtask: int, wanted: KeyGroupRange, old_holders: Sequence[Database]) -> None:
-        maximum = self._shape.max_parallelism
-        header = self._headers.plan(old_holders).piece
+        maximum = self.shape.max_parallelism
+        header = self.headers.plan(old_holders).piece
         sources = [_source_database(old_holder) for old_holder in old_holders]
         if len(sources) > 1:
             for source in sources:
@@ -110,7 +100,7 @@ class DatabasePlanner:
         if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
-            if self._referring is not None or self._prepared or not _has_many_foreign_bytes(assembled):
+            if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled):
                 self._add_files(subtask, wanted, self._files(assembled, old_holders), header)
                 return
         size = sum(
@@ -128,14 +118,14 @@ class DatabasePlanner:
                     database_place(old_holder, piece_of(old_holder.header_extent)) for old_holder in old_holders
                 ),
                 size=size,
-                inline=self._inline.try_take(size),
+                inline=self.inline.try_take(size),
             )
         )
 
     def _files(self, assembled: AssembledDatabase, old_holders: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in old_holder.files} for old_holder in old_holders]
         taken = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.taken}
-        return taken | {file.name: self._literals.piece(file.data) for file in assembled.made}
+        return taken | {file.name: self.literals.piece(file.data) for file in assembled.made}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
         referred = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
@@ -144,7 +134,7 @@ class DatabasePlanner:
             CopiedFile(
                 subtask=subtask,
                 pieces=(piece,) if piece.length else (),
-                inline=self._inline.try_take(piece.length),
+                inline=self.inline.try_take(piece.length),
                 local_name=name,
             )
             for name, piece in copied.items()
@@ -152,9 +142,9 @@ class DatabasePlanner:
         self._databases.append(NewDatabase(subtask, key_groups.first, len(key_groups), tuple(referred.items())))
 
     def _may_refer(self, name: str, piece: Piece) -> bool:
-        if self._referring is None or not piece.file or not name.endswith(".sst"):
+        if self.referring is None or not piece.file or not name.endswith(".sst"):
             return False
-        return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
+        return Extent(piece.file, 0, self.referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
 
 
 def _source_database(database: Database) -> SourceDatabase:

@@ -6,6 +6,7 @@ At the same max parallelism a key group is a range of bytes, which moves without
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
@@ -25,17 +26,15 @@ from rescale.snapshot.model import Operator
 from rescale.text.errors import UnsupportedError
 
 
+@dataclass(frozen=True)
 class KeyGroupPlanner:
     """Plans the streams of one operator in its new shape whose key groups are those of the source."""
 
-    def __init__(
-        self, operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, inline: InlineBudget
-    ) -> None:
-        self.operator = operator
-        self.shape = shape
-        self.headers = headers
-        self.literals = literals
-        self.inline = inline
+    operator: Operator
+    shape: Shape
+    headers: HeaderPlanner
+    literals: Literals
+    inline: InlineBudget
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of key groups that are moved unchanged."""

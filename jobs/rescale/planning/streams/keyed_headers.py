@@ -16,7 +16,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.plan.pieces import Literals, Piece, piece_of
 from rescale.snapshot.keyed_state import Changelog, KeyedStateHolder, KeyedStream
-from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,8 @@ class HeaderPlanner:
     ) -> PlannedHeader:
         compressed = bool(parsed) and parsed[0].compressed
         timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
-        try:
+        with located(operator=self._label):
             merged = merge_keyed_headers([*parsed, *timer_headers], left_out)
-        except SnapshotError as error:
-            raise error.located(operator=self._label) from None
         tables = [self._id_table(table) for table in merged.id_maps]
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged.header)),

@@ -25,7 +25,7 @@ from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator
 from rescale.snapshot.places import changelog_place, database_place, stream_place
-from rescale.text.errors import UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 
 def plan_rekeyed(
@@ -120,10 +120,8 @@ def _streams_of_subtasks(shape: Shape, stream: Callable[[int, int, int], Rekeyed
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
     """Return the header without compression, because RocksDB compresses its own blocks."""
-    try:
+    with located(operator=operator.label):
         return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
-    except UnsupportedError as error:
-        raise error.located(operator=operator.label) from None
 
 
 def _stream(stream: KeyedStream, ids: int | None) -> PlannedSource:

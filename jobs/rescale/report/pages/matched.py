@@ -1,68 +1,19 @@
-"""The output of `match`: the operators of a snapshot and their counterparts in a job, as a document and as a page."""
+"""Page about the operators of a snapshot and their counterparts in a job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from msgspec import structs
-
-from rescale.planning.matching import Counterpart, Match, Matching, StateSignature
-from rescale.report.match_document import (
+from rescale.planning.match_document import (
     ChainedOperator,
     ListedOperator,
     MatchDocument,
     MatchedOperator,
-    MatchedState,
     UnsureOperator,
 )
 from rescale.report.page import Block, Bullets, Line, Page, paragraph
 from rescale.report.renderers.text import render_text
-from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted
-
-_NAMELESS = (
-    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names: list "
-    "operator ids with their names in a file for --uids, or compare with a second snapshot, taken of the changed job, "
-    "which also holds the states."
-)
-_CHAINED = (
-    "A job's plan does not contain the ids of operators that are chained behind others. If the program gives such an "
-    "operator the uid that it had, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
-    "none, set one."
-)
-
-
-def match_document(
-    snapshot: str, job: str, matching: Matching, *, of_plan: bool, unused_names: Sequence[str] = ()
-) -> MatchDocument:
-    """Return the result of a match as a document.
-
-    `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
-    were given for operators that neither side has.
-    """
-    nameless = of_plan and not any(operator.name for operator in _old_operators(matching))
-    return MatchDocument(
-        snapshot,
-        job,
-        "plan" if of_plan else "snapshot",
-        matching.certain,
-        tuple(matching.options),
-        tuple(map(_match, matching.same)),
-        tuple(map(_match, matching.proposed)),
-        tuple(map(_operator, matching.in_the_way)),
-        tuple(ChainedOperator(**structs.asdict(_match(match)), chain=match.new.chain) for match in matching.chained),
-        tuple(
-            UnsureOperator(**structs.asdict(_operator(unsure.old)), candidates=tuple(map(_operator, unsure.candidates)))
-            for unsure in matching.unsure
-        ),
-        tuple(map(_operator, matching.only_in_snapshot)),
-        tuple(map(_operator, matching.only_in_job)),
-        (
-            *([_NAMELESS] if nameless else []),
-            *([_CHAINED] if matching.chained else []),
-            *unused_names_note(unused_names, "the snapshot or the job"),
-        ),
-    )
 
 
 def matched_text(document: MatchDocument) -> str:
@@ -137,29 +88,3 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
         tuple(map(_label_and_states, document.only_in_snapshot)),
     )
     yield "In the job only: these start without state", tuple(map(_label_and_states, document.only_in_job))
-
-
-def _old_operators(matching: Matching) -> Iterator[Counterpart]:
-    for matches in (matching.same, matching.proposed, matching.chained):
-        yield from (match.old for match in matches)
-    yield from (unsure.old for unsure in matching.unsure)
-    yield from matching.only_in_snapshot
-
-
-def _match(match: Match) -> MatchedOperator:
-    return MatchedOperator(
-        **structs.asdict(_operator(match.old)),
-        new_operator_id=match.new.operator_id,
-        new_label=match.new.label,
-        because=match.because,
-    )
-
-
-def _operator(counterpart: Counterpart) -> ListedOperator:
-    """Return an operator of the document; its `states` are None if nothing is known about them."""
-    states = None if counterpart.states is None else _state_types(sorted(counterpart.states))
-    return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, states)
-
-
-def _state_types(states: list[StateSignature]) -> tuple[MatchedState, ...]:
-    return tuple(MatchedState(*sort) for sort in dict.fromkeys((state.name, state.type) for state in states))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import log
 
+from rescale.insight.shapes import evenness_over
 from rescale.report.detail import DetailLevel
 from rescale.report.figures import AxisTick, BarCharts, Bars, Curve, Point
-from rescale.report.flows import KeyedShape, loads
+from rescale.report.flows import loads
 from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.text.units import counted, human_bytes
@@ -66,7 +67,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     ends = list(accumulate(side.sizes, initial=0))
     last = min(maximum, max(4 * asked, 16))
     numbers = _parallelisms(maximum, last, asked)
-    worst = {number: _evenness(ends, number) for number in numbers}
+    worst = {number: evenness_over(ends, number) for number in numbers}
     known = [number for number in numbers if maximum % number == 0 or number == asked]
     near = sorted(sorted(known, key=lambda number: abs(log(number / asked)))[: detail.rows])
     rows = [
@@ -112,12 +113,6 @@ def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
     return sorted({*even, *between, asked})
-
-
-def _evenness(ends: Sequence[int], parallelism: int) -> float:
-    starts = KeyedShape(parallelism, len(ends) - 1).starts
-    total = ends[-1]
-    return max(ends[end] - ends[first] for first, end in pairwise(starts)) * parallelism / total if total else 1.0
 
 
 def _log_position(number: int, last: int) -> float:

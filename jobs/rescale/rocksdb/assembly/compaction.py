@@ -193,10 +193,8 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
     )
     manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + SPARE_FILE_NUMBERS)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
-    data = write_manifest(manifest, MANIFEST_NAME)
-    files[MANIFEST_NAME] = StoredFile(MANIFEST_NAME, name, len(data), data=data)
-    current_data = write_current(MANIFEST_NAME)
-    files[CURRENT] = StoredFile(CURRENT, name, len(current_data), data=current_data)
+    small = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
+    files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small.items()}
     for number in made:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", created)

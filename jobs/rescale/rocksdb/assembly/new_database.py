@@ -1,14 +1,23 @@
-"""MANIFEST of a database that has new SST files only.
+"""MANIFEST of a database with new SST files: with these alone, or with changes above the files of a base database.
 
-The files of a state do not overlap, so all of them go into the last level. All rows have the sequence number 0, which
-RocksDB itself gives rows of the last level that have no older version.
+New files of a state do not overlap. Without a base, all of them go into the last level. All rows have the sequence
+number 0, which RocksDB itself gives rows of the last level that have no older version.
+
+Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
+rows have one sequence number, larger than all of the base. Both the level and the sequence number are needed: a lookup
+searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the row with the
+largest sequence number (`DBIter`).
+
+A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Changes never go
+into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from rescale.rocksdb.database_layout import FIRST_TABLE_NUMBER, LEVELS, SPARE_FILE_NUMBERS, UNKNOWN_CHECKSUM
 from rescale.rocksdb.manifest.edit_reader import InternalKey
@@ -16,6 +25,8 @@ from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import VALUE, FileTag, LiveFile
 from rescale.text.errors import IntegrityError
+
+_NO_BASE = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -28,22 +39,44 @@ class NewTable:
     kinds: tuple[int, int] = (VALUE, VALUE)
 
 
+class ChangesPlace(NamedTuple):
+    """Level of the files of changes, and sequence number of all their rows."""
+
+    level: int
+    sequence: int
+
+
 def new_manifest(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
-    """Return the MANIFEST of a new database; `tables` maps each state to its files, in the order of their keys.
+    """Return the MANIFEST of a new database without a base; `tables`, numbers and errors as in `continued_manifest`."""
+    return replace(continued_manifest(_NO_BASE, tables, ChangesPlace(LEVELS - 1, 0), created), last_sequence=1)
 
-    Files are numbered in this order, state by state; `created` is in seconds since 1970. Raises `IntegrityError` if
-    files of a state overlap.
+
+def place_of_changes(base: Manifest) -> ChangesPlace | None:
+    """Return the place of the next changes of `base`; None if no level is free between level 0 and its files."""
+    level = min((file.level for file in base.files.values()), default=LEVELS) - 1
+    return ChangesPlace(level, base.last_sequence + 1) if level > 0 else None
+
+
+def continued_manifest(
+    base: Manifest, tables: Mapping[str, Sequence[NewTable]], place: ChangesPlace, created: int
+) -> Manifest:
+    """Return the MANIFEST of `base` with new files above it; `tables` maps all states to them, in the order of keys.
+
+    Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
+    in their order, state by state. `created` is in seconds since 1970. Raises `IntegrityError` if new files of a state
+    overlap.
     """
-    families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE_NUMBER
+    before = {family.name: family.files for family in base.column_families}
+    families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
     for state, state_tables in tables.items():
-        check_disjoint(state_tables, state)
-        files = tuple(live_file(number + i, table, created) for i, table in enumerate(state_tables))
-        families.append(ColumnFamily(len(families), state, files))
-        number += len(files)
-    return Manifest(tuple(families), last_sequence=1, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
+        _check_disjoint(state_tables, state)
+        new = tuple(_live_file(number + i, table, place, created) for i, table in enumerate(state_tables))
+        number += len(new)
+        families.append(ColumnFamily(len(families), state, (*new, *before.get(state, ()))))
+    return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
 
 
-def check_disjoint(tables: Sequence[NewTable], state: str) -> None:
+def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
     """Raise `IntegrityError` if the files of a state are not in the order of their keys, or have keys in common."""
     for before, after in pairwise(tables):
         if before.largest >= after.smallest:
@@ -55,17 +88,17 @@ def check_disjoint(tables: Sequence[NewTable], state: str) -> None:
             )
 
 
-def live_file(number: int, table: NewTable, created: int, *, level: int = LEVELS - 1, sequence: int = 0) -> LiveFile:
-    """Return the MANIFEST entry of file `number`, whose rows all have the sequence number `sequence`."""
+def _live_file(number: int, table: NewTable, place: ChangesPlace, created: int) -> LiveFile:
+    """Return the MANIFEST entry of file `number`, whose rows all have the sequence number of `place`."""
     smallest, largest = table.kinds
     return LiveFile(
-        level=level,
+        level=place.level,
         number=number,
         size=table.size,
-        smallest_key=InternalKey(table.smallest, sequence, smallest),
-        largest_key=InternalKey(table.largest, sequence, largest),
-        smallest_sequence=sequence,
-        largest_sequence=sequence,
+        smallest_key=InternalKey(table.smallest, place.sequence, smallest),
+        largest_key=InternalKey(table.largest, place.sequence, largest),
+        smallest_sequence=place.sequence,
+        largest_sequence=place.sequence,
         fields=(
             (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
             (FileTag.CREATION_TIME, varint(created)),

@@ -11,9 +11,8 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.open_database import OpenDatabase
-from rescale.rocksdb.engine.scan import buffer_for_row
+from rescale.rocksdb.engine.scan import buffer_for_row, copied_rows
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
-from rescale.text.errors import SnapshotError
 
 
 class RowsOfKeys(NamedTuple):
@@ -75,20 +74,7 @@ class KeysOfRange(NamedTuple):
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
         """Yield batches of keys. Raises `SnapshotError` if RocksDB finds damage."""
-        from rescale.rocksdb.engine.row_loop import copy_rows
-
-        data = arrays.data("data", BUFFER_SIZE)
-        length, *columns = (arrays.longs(f"column {i}", RECORDS_AT_ONCE) for i in range(5))
         prefix = 1  # any length will do: keys are returned whole
-        with database.rows(self.state, self.begin, self.end) as rows:
-            count, needs = 1, 0
-            while count or needs:
-                count, needs = copy_rows(rows.address, prefix, data, length, *columns)
-                if needs < 0:
-                    raise SnapshotError("a row without a key group", path=database.uri, state=self.state)
-                if count:
-                    starts, limits = columns[0][:count].tolist(), columns[1][:count].tolist()
-                    yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, limits, strict=True)]
-                elif needs:
-                    data = buffer_for_row(needs, arrays, database, self.state)
-            rows.check()
+        for data, columns in copied_rows(database, arrays, self.state, self.begin, self.end, prefix):
+            starts, limits = columns[0].tolist(), columns[1].tolist()
+            yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, limits, strict=True)]

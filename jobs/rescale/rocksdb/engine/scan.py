@@ -6,11 +6,11 @@ the job. They are live in another handle, and a range tombstone does not always 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterator
 from typing import NamedTuple
 
 from rescale.flink.advice import CANONICAL
-from rescale.flink.arrays import Bytes
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
@@ -37,27 +37,14 @@ class StateRows(NamedTuple):
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
         """Yield batches of rows, each valid until the next. Raises `SnapshotError` if RocksDB finds damage."""
-        from rescale.rocksdb.engine.row_loop import copy_rows
-
-        prefix, number = prefix_size(self.max_parallelism), self.times * RECORDS_AT_ONCE
-        data = arrays.data("data", self.times * BUFFER_SIZE)
-        length, *columns = (arrays.longs(f"column {i}", number) for i in range(5))
-        states = arrays.longs("column 5", number)
-        states[:] = self.state_id
+        prefix = prefix_size(self.max_parallelism)
         begin = self.key_groups.first.to_bytes(prefix, "big")
         end = (self.key_groups.last + 1).to_bytes(prefix, "big")
-        with database.rows(self.state, begin, end) as rows:
-            count, needs = 1, 0
-            while count or needs:
-                count, needs = copy_rows(rows.address, prefix, data, length, *columns)
-                if needs < 0:
-                    raise SnapshotError("a row without a key group", path=database.uri, state=self.state)
-                if count:
-                    starts, limits, ends, groups = (column[:count] for column in columns)
-                    yield Records(data[: ends[-1]], starts, limits, ends, states[:count], groups)
-                elif needs:
-                    data = buffer_for_row(needs, arrays, database, self.state)
-            rows.check()
+        states = arrays.longs("column 5", self.times * RECORDS_AT_ONCE)
+        states[:] = self.state_id
+        batches = copied_rows(database, arrays, self.state, begin, end, prefix, self.times)
+        for data, (starts, limits, ends, groups) in batches:
+            yield Records(data[: ends[-1]], starts, limits, ends, states[: len(starts)], groups)
 
 
 class StateSizes(NamedTuple):
@@ -70,6 +57,30 @@ class StateSizes(NamedTuple):
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[dict[str, int], None, None]:  # noqa: ARG002
         """Yield the sizes, once; they come from the MANIFEST."""
         yield {family.name: sum(file.size for file in family.files) for family in database.manifest.column_families}
+
+
+def copied_rows(
+    database: OpenDatabase, arrays: SharedArrays, state: str, begin: bytes, end: bytes, prefix: int, times: int = 1
+) -> Iterator[tuple[Bytes, list[Longs]]]:
+    """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
+
+    The columns are starts, limits, ends and key groups, where a key group takes the first `prefix` bytes of a key.
+    """
+    from rescale.rocksdb.engine.row_loop import copy_rows
+
+    data = arrays.data("data", times * BUFFER_SIZE)
+    length, *columns = (arrays.longs(f"column {i}", times * RECORDS_AT_ONCE) for i in range(5))
+    with database.rows(state, begin, end) as rows:
+        count, needs = 1, 0
+        while count or needs:
+            count, needs = copy_rows(rows.address, prefix, data, length, *columns)
+            if needs < 0:
+                raise SnapshotError("a row without a key group", path=database.uri, state=state)
+            if count:
+                yield data, [column[:count] for column in columns]
+            elif needs:
+                data = buffer_for_row(needs, arrays, database, state)
+        rows.check()
 
 
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:

@@ -43,7 +43,7 @@ def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> Non
     """Check all blocks that name other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
-        for block in table.parts:
+        for block in table.parts.values():
             check_handle(block, size, uri)
         for entry in table.index():
             check_handle(entry.block, size, uri)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE, InternalKey
 
 
 class EditWriter:
-    """Buffer to which encoded values are appended."""
+    """Buffer to which encoded values are appended; each method that writes returns the writer."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -15,21 +17,22 @@ class EditWriter:
     def size(self) -> int:
         return len(self._data)
 
-    def varint(self, value: int) -> None:
+    def varint(self, value: int) -> Self:
         while value > 0x7F:
             self._data.append(value & 0x7F | 0x80)
             value >>= 7
         self._data.append(value)
+        return self
 
-    def raw(self, value: bytes) -> None:
+    def raw(self, value: bytes) -> Self:
         self._data += value
+        return self
 
-    def slice(self, value: bytes) -> None:
-        self.varint(len(value))
-        self._data += value
+    def slice(self, value: bytes) -> Self:
+        return self.varint(len(value)).raw(value)
 
-    def internal_key(self, key: InternalKey) -> None:
-        self.slice(internal_key(key))
+    def internal_key(self, key: InternalKey) -> Self:
+        return self.slice(internal_key(key))
 
     def bytes(self) -> bytes:
         return bytes(self._data)
@@ -42,6 +45,4 @@ def internal_key(key: InternalKey) -> bytes:
 
 def varint(value: int) -> bytes:
     """Return the bytes of a varint."""
-    writer = EditWriter()
-    writer.varint(value)
-    return writer.bytes()
+    return EditWriter().varint(value).bytes()

@@ -42,46 +42,33 @@ def _records(manifest: Manifest) -> Iterator[bytes]:
 def _numbers(values: dict[Tag, int]) -> bytes:
     writer = EditWriter()
     for tag, value in values.items():
-        writer.varint(tag)
-        writer.varint(value)
+        writer.varint(tag).varint(value)
     return writer.bytes()
 
 
 def _added(family: ColumnFamily) -> bytes:
     writer = EditWriter()
     if family.id:
-        _write_id(writer, family)
-        writer.varint(Tag.COLUMN_FAMILY_ADD)
-        writer.slice(family.name.encode())
-    writer.varint(Tag.COMPARATOR)
-    writer.slice(BYTEWISE.encode())
-    return writer.bytes()
+        writer.varint(Tag.COLUMN_FAMILY).varint(family.id)
+        writer.varint(Tag.COLUMN_FAMILY_ADD).slice(family.name.encode())
+    return writer.varint(Tag.COMPARATOR).slice(BYTEWISE.encode()).bytes()
 
 
 def _files(family: ColumnFamily) -> bytes:
     writer = EditWriter()
     if family.id:
-        _write_id(writer, family)
-    writer.varint(Tag.LOG_NUMBER)
-    writer.varint(0)
+        writer.varint(Tag.COLUMN_FAMILY).varint(family.id)
+    writer.varint(Tag.LOG_NUMBER).varint(0)
     for file in family.files:
         _write_file(writer, file)
     return writer.bytes()
 
 
-def _write_id(writer: EditWriter, family: ColumnFamily) -> None:
-    writer.varint(Tag.COLUMN_FAMILY)
-    writer.varint(family.id)
-
-
 def _write_file(writer: EditWriter, file: LiveFile) -> None:
     for number in (Tag.NEW_FILE_4, file.level, file.number, file.size):
         writer.varint(number)
-    writer.internal_key(file.smallest_key)
-    writer.internal_key(file.largest_key)
-    writer.varint(file.smallest_sequence)
-    writer.varint(file.largest_sequence)
+    writer.internal_key(file.smallest_key).internal_key(file.largest_key)
+    writer.varint(file.smallest_sequence).varint(file.largest_sequence)
     for tag, value in file.fields:
-        writer.varint(tag)
-        writer.slice(value)
+        writer.varint(tag).slice(value)
     writer.varint(FileTag.TERMINATE)

@@ -27,8 +27,7 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
         shared = _in_common(before, key)
         for number in (shared, len(key) - shared, len(value)):
             writer.varint(number)
-        writer.raw(key[shared:])
-        writer.raw(value)
+        writer.raw(key[shared:]).raw(value)
         before = key
     for number in (*(restarts or [0]), max(len(restarts), 1)):
         writer.raw(number.to_bytes(4, "little"))
@@ -43,10 +42,7 @@ def _in_common(first: bytes, second: bytes) -> int:
 
 def write_handle(handle: BlockHandle) -> bytes:
     """Return the bytes of a block handle (`BlockHandle::EncodeTo`)."""
-    writer = EditWriter()
-    writer.varint(handle.offset)
-    writer.varint(handle.size)
-    return writer.bytes()
+    return EditWriter().varint(handle.offset).varint(handle.size).bytes()
 
 
 class BlockFile:

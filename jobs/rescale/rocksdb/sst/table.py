@@ -58,18 +58,18 @@ class SstTable:
     def __init__(self, read: Read, size: int, path: str, start: int = 0) -> None:
         self._read = read
         self._size = size
-        self.path = self._path = path
-        self.start = self._start = start
+        self.path = path
+        self.start = start
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
-        self._parts = dict(entries(metaindex, path, self._place(self._footer.metaindex)))
+        self._stored = dict(entries(metaindex, path, self._place(self._footer.metaindex)))
 
-    @property
-    def parts(self) -> list[BlockHandle]:
-        """Handles of the blocks that the metaindex names: properties, filters, range tombstones."""
+    @cached_property
+    def parts(self) -> dict[bytes, BlockHandle]:
+        """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
         place = self._place(self._footer.metaindex)
-        return [read_handle(EditReader(stored, self._path, place)) for stored in self._parts.values()]
+        return {name: read_handle(EditReader(stored, self.path, place)) for name, stored in self._stored.items()}
 
     @property
     def index_size(self) -> int:
@@ -80,24 +80,20 @@ class SstTable:
 
     @cached_property
     def properties_handle(self) -> BlockHandle:
-        if PROPERTIES not in self._parts:
-            raise SnapshotError("an SST file has no properties", path=self._path)
-        return read_handle(EditReader(self._parts[PROPERTIES], self._path, self._place(self._footer.metaindex)))
+        if PROPERTIES not in self.parts:
+            raise SnapshotError("an SST file has no properties", path=self.path)
+        return self.parts[PROPERTIES]
 
     @cached_property
     def properties(self) -> TableProperties:
         handle = self.properties_handle
-        values = dict(entries(self._block(handle), self._path, self._place(handle)))
-        return read_properties(values, self._path, self._place(handle))
+        values = dict(entries(self._block(handle), self.path, self._place(handle)))
+        return read_properties(values, self.path, self._place(handle))
 
     def index(self) -> Iterator[IndexEntry]:
         """Yield the index entries of all data blocks, in the order of their keys."""
-        top = self._index_block(self._footer.index)
-        if not self.properties.partitioned_index:
-            yield from top
-            return
-        for partition in top:
-            yield from self._index_block(partition.block)
+        for index in self._indexes:
+            yield from self._index_block(index)
 
     @property
     def checksum(self) -> ChecksumType:
@@ -106,17 +102,12 @@ class SstTable:
 
     def all_blocks(self) -> tuple[Longs, Longs]:
         """Return the offsets and the sizes without trailers of all blocks of the file, ordered by offset."""
-        metaindex = self._footer.metaindex
-        parts = {
-            name: read_handle(EditReader(stored, self._path, self._place(metaindex)))
-            for name, stored in self._parts.items()
-        }
         indexes = [self._footer.index]
         if self.properties.partitioned_index:
             indexes += (partition.block for partition in self._index_block(self._footer.index))
-        filters = [handle for name, handle in parts.items() if name.startswith(_PARTITIONED_FILTER)]
+        filters = [handle for name, handle in self.parts.items() if name.startswith(_PARTITIONED_FILTER)]
         places = [self._block_places(handle) for handle in (*indexes, *filters)]
-        single = [self._footer.index, metaindex, *parts.values()]
+        single = [self._footer.index, self._footer.metaindex, *self.parts.values()]
         offsets, sizes = (
             np.concatenate([*(place[i] for place in places), np.array([block[i] for block in single], np.int64)])
             for i in range(2)
@@ -126,10 +117,10 @@ class SstTable:
 
     def _block_places(self, index: BlockHandle) -> tuple[Longs, Longs]:
         form = self.properties.index_format
-        offsets, sizes = block_places(self._block(index), form, self._path, self._place(index))
+        offsets, sizes = block_places(self._block(index), form, self.path, self._place(index))
         if len(offsets):
             last = int(np.argmax(offsets + sizes))
-            check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self._path)
+            check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self.path)
         return offsets, sizes
 
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
@@ -141,7 +132,7 @@ class SstTable:
         """Return the offsets and the sizes without trailers of all data blocks, ordered by key."""
         offsets, sizes = _end_to_end([self._block_places(index) for index in self._indexes])
         if (offsets[1:] < offsets[:-1] + sizes[:-1] + TRAILER_SIZE).any():
-            raise SnapshotError("the data blocks of an SST file overlap, or are out of order", path=self._path)
+            raise SnapshotError("the data blocks of an SST file overlap, or are out of order", path=self.path)
         return offsets, sizes
 
     def key_groups_of_blocks(self, prefix: int) -> tuple[Longs, Longs]:
@@ -152,7 +143,7 @@ class SstTable:
         form = self.properties.index_format
         return _end_to_end(
             [
-                key_groups_of_blocks(self._block(index), form, prefix, self._path, self._place(index))
+                key_groups_of_blocks(self._block(index), form, prefix, self.path, self._place(index))
                 for index in self._indexes
             ]
         )
@@ -162,7 +153,7 @@ class SstTable:
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
             more, more_ends = separators(
-                self._block(index), self.properties.index_format, self._path, self._place(index)
+                self._block(index), self.properties.index_format, self.path, self._place(index)
             )
             data, ends = np.concatenate([data, more]), np.append(ends, more_ends + len(data))
         return data, ends
@@ -184,14 +175,14 @@ class SstTable:
         stored = self._read(start, end - start)
         if len(stored) < end - start:
             raise SnapshotError(
-                "an SST file ends inside a data block", path=self._path, expected=end, found=start + len(stored)
+                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored)
             )
         contents = []
         for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
             block = stored[offset : offset + size + TRAILER_SIZE]
-            content = unpacked(block, self._footer.checksum, self._path, self._start + start + offset)
+            content = unpacked(block, self._footer.checksum, self.path, self.start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
-                raise UnsupportedError("cannot read data blocks with a hash index", path=self._path, advice=CANONICAL)
+                raise UnsupportedError("cannot read data blocks with a hash index", path=self.path, advice=CANONICAL)
             contents.append(content)
         return contents
 
@@ -208,42 +199,40 @@ class SstTable:
                 return None
             first, last = begin.block, end.block
         lowest = next(self.rows(first), None)
-        highest = _last_or_none(rows(self._block(last), self._path, self._place(last), tail=True))
+        highest = _last_or_none(rows(self._block(last), self.path, self._place(last), tail=True))
         return None if lowest is None or highest is None else (lowest, highest)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
         """Yield the range tombstones, in the order of their first keys."""
-        if RANGE_DELETIONS in self._parts:
-            place = self._place(self._footer.metaindex)
-            handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))
-            for row in self._rows(handle):
+        if RANGE_DELETIONS in self.parts:
+            for row in self._rows(self.parts[RANGE_DELETIONS]):
                 yield RangeTombstone(row.key, row.value, row.sequence)
 
     def _refuse_dictionary(self) -> None:
-        if _DICTIONARY in self._parts:
+        if _DICTIONARY in self.parts:
             raise UnsupportedError(
                 "cannot read the rows of an SST file that is compressed with a dictionary",
-                path=self._path,
+                path=self.path,
                 advice=CANONICAL,
             )
 
     def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        return rows(self._block(block), self._path, self._place(block))
+        return rows(self._block(block), self.path, self._place(block))
 
     def _index_block(self, handle: BlockHandle, *, tail: bool = False) -> Iterator[IndexEntry]:
         form = self.properties.index_format
-        return index_entries(self._block(handle), form, self._path, self._place(handle), tail=tail)
+        return index_entries(self._block(handle), form, self.path, self._place(handle), tail=tail)
 
     def _place(self, handle: BlockHandle) -> int:
         """Return the offset of a block in the file `path`."""
-        return self._start + handle.offset
+        return self.start + handle.offset
 
     def _block(self, handle: BlockHandle) -> bytes:
-        check_handle(handle, self._size, self._path)
+        check_handle(handle, self._size, self.path)
         size = handle.size + TRAILER_SIZE
         in_tail = handle.offset - (self._size - len(self._tail))
         stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored, self._footer.checksum, self._path, self._place(handle))
+        return unpacked(stored, self._footer.checksum, self.path, self._place(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

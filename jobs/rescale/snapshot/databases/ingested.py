@@ -13,7 +13,7 @@ from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 
 def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Snapshot:
@@ -27,10 +27,8 @@ def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Sna
 
 
 def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
-    try:
+    with located(operator=operator.label):
         databases = side_by_side(lambda database: _with_ingested_marked(snapshot, database), operator.databases)
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     return replace(operator, databases=tuple(databases))
 
 

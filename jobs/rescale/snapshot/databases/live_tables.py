@@ -15,7 +15,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 
 def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
@@ -42,11 +42,9 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
         return contents.read(extents[file.name], LARGEST_MANIFEST)
 
     files = listed_files(contents, extents.items())
-    try:
+    with located(operator=operator.label):
         states = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     tables = tuple(
         LiveTable(states[family.name], live, extents[live.name])
         for family in manifest.column_families

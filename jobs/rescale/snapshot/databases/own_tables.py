@@ -27,7 +27,7 @@ from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 
 class OwnTables(NamedTuple):
@@ -79,10 +79,8 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
     for database in operator.databases[:1]:
         if (options := _newest_options(snapshot, database)) is not None:
             path, settings = options
-            try:
+            with located(operator=operator.label):
                 refuse_few_levels(settings, path, levels)
-            except UnsupportedError as error:
-                raise error.located(operator=operator.label) from None
 
 
 def tables_in_between(

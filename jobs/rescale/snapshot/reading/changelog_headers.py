@@ -15,7 +15,7 @@ from rescale.flink.keyed.namespaces import is_timer_queue, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
 from rescale.snapshot.keyed_state import Changelog
-from rescale.text.errors import SnapshotError
+from rescale.text.errors import located
 
 
 class ReadChangelog(NamedTuple):
@@ -32,10 +32,8 @@ def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, 
     """
     key = next((key for part in read for key in _key_serializers(part)), None)
     held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
-    try:
+    with located(operator=label):
         return tuple(_with_header(part, key, held) for part in read if part.changelog.base or part.changelog.changes)
-    except SnapshotError as error:
-        raise error.located(operator=label) from None
 
 
 def _with_header(

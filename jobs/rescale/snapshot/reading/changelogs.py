@@ -14,7 +14,7 @@ from rescale.flink.keyed.changelog.change_sets import (
 from rescale.flink.keyed.changelog.logged_states import LoggedState, read_logged_state
 from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.errors import located
 
 _CHUNK = 1 << 20
 _FIRST_CHUNK = 1 << 16
@@ -37,10 +37,8 @@ def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[L
         if change_set.offset is not None:
             changes = takewhile(_describes_state, changes)
         for change in filter(_describes_state, changes):
-            try:
+            with located(path=files.uri(change_set.extent)):
                 state = read_logged_state(change[1])
-            except (SnapshotError, UnsupportedError) as error:
-                raise error.located(path=files.uri(change_set.extent)) from None
             yield state
 
 
@@ -50,9 +48,7 @@ def _describes_state(change: LoggedChange) -> bool:
 
 def _located(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
     chunks = files.chunks(change_set.extent, at_once)
-    try:
+    with located(path=files.uri(change_set.extent)):
         yield from (
             read_in_memory_changes(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)
         )
-    except (SnapshotError, UnsupportedError) as error:
-        raise error.located(path=files.uri(change_set.extent)) from None

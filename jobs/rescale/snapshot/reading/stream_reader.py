@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
@@ -42,11 +43,13 @@ from rescale.snapshot.reading.framing import framing_of
 from rescale.snapshot.reading.handle_streams import bytes_of_changes, keyed_streams, streams_of
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
-from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.errors import SnapshotError, located
 
 HEADER_LIMIT = 64 << 20
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
+
+H = TypeVar("H")
 
 
 class StreamReader:
@@ -93,7 +96,7 @@ class StreamReader:
             handle.first_key_group,
             groups,
             header,
-            self._keyed_header(label, extent, header),
+            self._parsed(read_keyed_header, self._keyed_headers, label, extent, header),
         )
 
     def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
@@ -121,17 +124,16 @@ class StreamReader:
             return None
         self._check_size(label, extent)
         path = self._files[extent.file][0]
-        try:
+        with located(path=path, operator=label):
             ranges = element_extents(handle.states, extent.length)
-        except SnapshotError as error:
-            raise error.located(path=path, operator=label) from None
         states = tuple(
             ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
             for state, elements in zip(handle.states, ranges, strict=True)
         )
         begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
         header = b"" if raw else self._header(extent.part(0, begin - extent.start))
-        return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
+        parsed = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
+        return ElementStream(subtask, extent, states, header, parsed)
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
         """Return the RocksDB directory of a subtask, before its MANIFEST is read.
@@ -158,7 +160,7 @@ class StreamReader:
             KeyGroupRange(handle.first_key_group, last),
             meta,
             header,
-            self._keyed_header(label, meta, header),
+            self._parsed(read_keyed_header, self._keyed_headers, label, meta, header),
             files,
         )
 
@@ -172,11 +174,10 @@ class StreamReader:
         if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
             return ReadChangelog(read, None)
         try:
-            return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
+            with located(operator=label):
+                return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
         except UnknownSerializer:
             return ReadChangelog(read, None)
-        except (SnapshotError, UnsupportedError) as error:
-            raise error.located(operator=label) from None
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
         """Return the key groups `own` of a part of a materialised base; the rest may belong to another subtask."""
@@ -266,32 +267,21 @@ class StreamReader:
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
     ) -> tuple[Extent | None, ...]:
-        try:
+        with located(path=self._files[extent.file][0], operator=label):
             ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
-        except SnapshotError as error:
-            raise error.located(path=self._files[extent.file][0], operator=label) from None
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
-    def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
+    def _parsed(
+        self, read: Callable[[bytes, str], H], known: dict[bytes, H | None], label: str, extent: Extent, header: bytes
+    ) -> H | None:
         """Return the parsed header; None if it has an unknown serializer, or if its file is missing."""
-        if header and header not in self._keyed_headers:
+        if header and header not in known:
             try:
-                self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
+                with located(operator=label):
+                    known[header] = read(header, self._files[extent.file][0])
             except UnknownSerializer:
-                self._keyed_headers[header] = None
-            except SnapshotError as error:
-                raise error.located(operator=label) from None
-        return self._keyed_headers.get(header)
-
-    def _operator_header(self, label: str, extent: Extent, header: bytes) -> OperatorStateHeader | None:
-        if header and header not in self._operator_headers:
-            try:
-                self._operator_headers[header] = read_operator_state_header(header, self._files[extent.file][0])
-            except UnknownSerializer:
-                self._operator_headers[header] = None
-            except SnapshotError as error:
-                raise error.located(operator=label) from None
-        return self._operator_headers.get(header)
+                known[header] = None
+        return known.get(header)
 
     def _header(self, extent: Extent) -> bytes:
         """Return the bytes of a header. Equal headers share memory: thousands of streams may have the same header."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rescale.storage.files import owned
+from rescale.storage.files.mounts import closed_after
 
 
 @contextmanager
@@ -40,11 +41,9 @@ def force_to_disk(path: Path) -> None:
 
     Shared folders of virtual machines cannot force directories to disk: fsync(2) fails with `EINVAL`, which is ignored.
     """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL or not path.is_dir():
-            raise
-    finally:
-        os.close(descriptor)
+    with closed_after(os.open(path, os.O_RDONLY)) as descriptor:
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not path.is_dir():
+                raise

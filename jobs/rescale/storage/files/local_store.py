@@ -24,6 +24,7 @@ from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
+from rescale.storage.files.mounts import closed_after
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.side_by_side import side_by_side
@@ -174,17 +175,13 @@ class LocalStore:
         raise StoreError("the staging directory was removed again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
-        with translated_errors(token):
-            # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
-            descriptor = owned.open_for_writing(Path(token))
-            try:
-                view, place = memoryview(data), offset
-                while view:
-                    written = os.pwrite(descriptor, view, place)
-                    view, place = view[written:], place + written
-                begin_write_back(descriptor, offset, len(data))
-            finally:
-                os.close(descriptor)
+        # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
+        with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
+            view, place = memoryview(data), offset
+            while view:
+                written = os.pwrite(descriptor, view, place)
+                view, place = view[written:], place + written
+            begin_write_back(descriptor, offset, len(data))
         return ""
 
     def copy(self, uri: str, source: Span) -> None:
@@ -209,13 +206,9 @@ class LocalStore:
         self.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        with translated_errors(token):
-            descriptor = owned.open_for_writing(Path(token))  # as `put_part`
-            try:
-                copy_span(source, descriptor, offset)
-                begin_write_back(descriptor, offset, source.length)
-            finally:
-                os.close(descriptor)
+        with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
+            copy_span(source, descriptor, offset)
+            begin_write_back(descriptor, offset, source.length)
         return ""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002

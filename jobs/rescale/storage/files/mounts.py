@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,21 +33,25 @@ class Location(NamedTuple):
         return same and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
 
 
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """Close an open file or directory after the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
     real = Path(os.path.realpath(path))
     existing = next(folder for folder in (real, *real.parents) if folder.is_dir())
     try:
-        descriptor = os.open(existing, FOLDER)
-    except OSError:  # not accessible, and neither is anything in it
-        return Location("", str(real))
-    try:
-        mount = mount_of(descriptor)
+        with closed_after(os.open(existing, FOLDER)) as descriptor:
+            mount = mount_of(descriptor)
         table = _MOUNTS.read_text().splitlines() if mount is not None else []
-    except OSError:
-        table = []
-    finally:
-        os.close(descriptor)
+    except OSError:  # not accessible, and neither is anything in it; or a system without this table
+        return Location("", str(real))
     for line in table:
         number, _, device, root, point = line.split()[:5]
         if number == mount:
@@ -67,11 +73,8 @@ def is_mount_point(folder: Path) -> bool:
     """Tell whether a directory is in another mount or file system than its parent."""
     mounts = []
     for path in (folder, folder.parent):
-        descriptor = os.open(path, FOLDER)
-        try:
+        with closed_after(os.open(path, FOLDER)) as descriptor:
             mounts.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
-        finally:
-            os.close(descriptor)
     return mounts[0] != mounts[1]
 
 

@@ -42,7 +42,16 @@ from rescale.storage.files.document_folders import (
     refuse_other_place,
 )
 from rescale.storage.files.local_errors import naming
-from rescale.storage.files.mounts import FOLDER, Identity, Location, identity_from, identity_of, location_of, mount_of
+from rescale.storage.files.mounts import (
+    FOLDER,
+    Identity,
+    Location,
+    closed_after,
+    identity_from,
+    identity_of,
+    location_of,
+    mount_of,
+)
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError
 
@@ -209,16 +218,13 @@ def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
     Follows no links. Directories that are mounted in it stay, with the directories that lead to them.
     """
     with _folder_of(folder) as above:
-        descriptor = os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)
-        try:
+        with closed_after(os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)) as descriptor:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
             _empty(descriptor, mount_of(descriptor), last)
             if last:
                 with suppress(FileNotFoundError):
                     os.unlink(last, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
         os.rmdir(folder.name, dir_fd=above)
     _made.discard(identity)
 
@@ -247,11 +253,8 @@ def spooled_file(in_memory: int, place: str) -> IO[bytes]:
 
 def mark(folder: Path) -> None:
     """Mark an existing directory of documents, which must not be a link, as Rescale's."""
-    descriptor = os.open(folder, FOLDER | os.O_NOFOLLOW)
-    try:
+    with closed_after(os.open(folder, FOLDER | os.O_NOFOLLOW)) as descriptor:
         _mark(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def refuse_other_folder(folder: Path) -> None:
@@ -279,14 +282,12 @@ def in_one_mount(*folders: Path) -> bool:
 def opened_folder(folder: Path) -> Iterator[int]:
     """Open a directory for the block, to change it. Raises `RequestError` if it must not be changed."""
     with naming(folder):
-        descriptor = os.open(folder, FOLDER)
-    try:
+        opened = os.open(folder, FOLDER)
+    with closed_after(opened) as descriptor:
         identity = identity_from(os.fstat(descriptor))
         if _checked.get(folder) != identity:
             _check(folder, descriptor, identity)
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -349,20 +350,15 @@ def _check_marked(folder: Path, descriptor: int) -> None:
 
 
 def _names_in(descriptor: int) -> set[str]:
-    listed = os.open(".", _LISTED, dir_fd=descriptor)
-    try:
+    with closed_after(os.open(".", _LISTED, dir_fd=descriptor)) as listed:
         return set(os.listdir(listed))  # noqa: PTH208
-    finally:
-        os.close(listed)
 
 
 def _mark(descriptor: int) -> None:
     with suppress(FileExistsError):
-        file = os.open(OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=descriptor)
-        try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
+        with closed_after(os.open(OWNER, flags, 0o666, dir_fd=descriptor)) as file:
             os.write(file, _MARK)
-        finally:
-            os.close(file)
 
 
 def _note_made(folder: Path) -> None:
@@ -383,11 +379,8 @@ def _empty(descriptor: int, mount: str | None, last: str) -> None:
         if not is_folder:
             os.unlink(name, dir_fd=descriptor)
             continue
-        folder = os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=descriptor)
-        try:
+        with closed_after(os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=descriptor)) as folder:
             if mount_of(folder) != mount or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
                 continue
             _empty(folder, mount, "")
-        finally:
-            os.close(folder)
         os.rmdir(name, dir_fd=descriptor)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files.local_errors import is_absent
+from rescale.storage.files.mounts import closed_after
 from rescale.text.errors import SnapshotError
 
 _COMPARED_AT_ONCE = 1 << 20
@@ -29,12 +30,10 @@ def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
             raise
         advice = "make sure that nothing removes it, and start again"
         raise SnapshotError("a file is gone", path=uri, advice=advice) from None
-    try:
+    with closed_after(descriptor):
         if pin is not None:
             _check_pin(uri, pin_of(os.fstat(descriptor)), pin)
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def pin_of(status: os.stat_result) -> Pin:

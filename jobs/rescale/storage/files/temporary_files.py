@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, in_one_mount
+from rescale.storage.files.mounts import closed_after
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 
@@ -96,8 +97,7 @@ def _remove_unless_locked(path: Path) -> None:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
+        with closed_after(os.open(path, os.O_RDONLY | os.O_NOFOLLOW)) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -105,5 +105,3 @@ def _remove_unless_locked(path: Path) -> None:
             except OSError:
                 return  # without locks, another process may still write the file
             owned.unlink(path)
-        finally:
-            os.close(descriptor)

@@ -12,11 +12,11 @@ from rescale.execution.compare.validation.coverage import (
     check_candidate,
     check_certified,
     check_directory,
-    check_equal,
     check_metadata,
     check_planned,
     check_references,
 )
+from rescale.execution.compare.validation.headers import check_equal
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, SingleChannelHandle

@@ -18,7 +18,7 @@ from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError, located
 
 _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), which delimit records"
 
@@ -121,10 +121,8 @@ def _check_keyed(pair: OperatorPair) -> None:
     unknown = [holder for holder in holders if holder.parsed is None]
     for holder in unknown:
         if isinstance(holder, Database | Changelog):
-            try:
+            with located(operator=pair.label):
                 require_header(holder.parsed, advice=_CANONICAL_ADVICE)
-            except UnsupportedError as error:
-                raise error.located(operator=pair.label) from None
     if unknown and len({holder.header for holder in holders}) > 1:
         raise UnsupportedError(
             "the headers of keyed streams differ, and an unknown serializer hides how",

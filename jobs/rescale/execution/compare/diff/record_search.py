@@ -33,7 +33,7 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.serializers.value_format import format_bytes
 from rescale.report.differences import ListedDifference
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
@@ -93,7 +93,7 @@ class RecordSearcher:
 
     def __call__(self, search: RecordSearch) -> SearchResult:
         result = SearchResult(search.unit.side, defaultdict(dict), defaultdict(list))
-        try:
+        with located(operator=search.unit.label):
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
@@ -105,8 +105,6 @@ class RecordSearcher:
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
                         _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
-        except RescaleError as error:
-            raise error.located(operator=search.unit.label) from None
         return result
 
 

@@ -18,7 +18,7 @@ from rescale.flink.advice import WRONG_OFFSETS
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.snapshot.locate import Extent
-from rescale.text.errors import RescaleError, SnapshotError
+from rescale.text.errors import SnapshotError, located
 
 
 class ExtentUnit(NamedTuple):
@@ -68,10 +68,8 @@ class Digester:
     files: BothFiles
 
     def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
-        try:
+        with located(operator=unit.label):
             return self._extents(unit) if isinstance(unit, ExtentUnit) else self._records(unit)
-        except RescaleError as error:
-            raise error.located(operator=unit.label) from None
 
     def _extents(self, unit: ExtentUnit) -> ExtentDigests:
         whole = span(unit.extents)

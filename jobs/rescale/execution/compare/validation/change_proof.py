@@ -16,12 +16,12 @@ written and compacted away between the checkpoints, if the later MANIFEST names 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.base_files import (
     compare_files_of_base,
     files_above_base,
@@ -54,7 +54,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
@@ -172,9 +172,8 @@ class ChangeProof:
         for number in self.operators:
             changes += self._changes(number, self.base.source, self.later, files[0], in_result=False)
             changes += self._changes(number, self.base.snapshot, result, files[1], in_result=True)
-            copies += files_of_base(
-                number, _operator_in(self.base.snapshot, self.later.operators[number]), result.operators[number]
-            )
+            in_base = self.base.snapshot.operator(self.later.operators[number].operator_id)
+            copies += files_of_base(number, in_base, result.operators[number])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
         weighed = [(check.place.size, check) for check in changes]
         tallies = tasks.run(
@@ -195,7 +194,7 @@ class ChangeProof:
         self, number: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
     ) -> Iterator[ChangeCheck]:
         new = later.operators[number]
-        old = _operator_in(earlier, new)
+        old = earlier.operator(new.operator_id)
         key_hash = self.plan.key_hashes.get(self.later.operators[number].operator_id)
         old_databases = {before.key_groups: before for before in old.databases}
         new_databases = {before.key_groups: before for before in new.databases}
@@ -217,7 +216,7 @@ class ChangeProof:
                 None if after is None else _side(after, None, tables.added),
             )
             header = require_header((after or before or old.databases[0]).parsed)
-            if not any(tables) and before is not None and after is not None and _states(before) == _states(after):
+            if not any(tables) and before is not None and after is not None and before.states == after.states:
                 continue
             yield ChangeCheck(
                 number,
@@ -246,7 +245,7 @@ class ChangeProof:
         operator = self.later.operators[number]
         removed, added = (
             [
-                _sum_by_state(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
+                sum_digests(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
                 for in_result in (False, True)
             ]
             for rows in ("removed", "added")
@@ -273,8 +272,8 @@ class ChangeProof:
             )
         names = {
             name
-            for database in (*operator.databases, *_operator_in(self.base.source, operator).databases)
-            for name in _states(database)
+            for database in (*operator.databases, *self.base.source.operator(operator.operator_id).databases)
+            for name in database.states
         }
         states = {}
         for name in sorted(names):
@@ -346,19 +345,3 @@ class _JoinedFiles:
 def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
     return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
-
-
-def _states(database: Database) -> frozenset[str]:
-    return frozenset(require_header(database.parsed).names)
-
-
-def _operator_in(snapshot: Snapshot, operator: Operator) -> Operator:
-    return next(candidate for candidate in snapshot.operators if candidate.operator_id == operator.operator_id)
-
-
-def _sum_by_state(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
-    total: dict[str, StateDigest] = defaultdict(StateDigest)
-    for states in parts:
-        for state, digest in states.items():
-            total[state] = total[state].plus(digest)
-    return dict(total)

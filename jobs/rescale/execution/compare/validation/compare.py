@@ -20,7 +20,7 @@ from rescale.snapshot.databases.table_sizes import open_extent
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.rereads import RESULT, SOURCE, changed_sides, misread, read_again_on_failure
-from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError, located
 
 
 class GroupCheck(NamedTuple):
@@ -79,7 +79,7 @@ class Comparer:
     result: SnapshotFiles
 
     def __call__(self, check: GroupCheck | ElementCheck | FileCheck) -> Tally:
-        try:
+        with located(operator=check.label):
             match check:
                 case GroupCheck():
                     return read_again_on_failure(lambda: self._groups(check))
@@ -87,8 +87,6 @@ class Comparer:
                     return read_again_on_failure(lambda: self._file(check))
                 case ElementCheck():
                     return read_again_on_failure(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
-        except RescaleError as error:
-            raise error.located(operator=check.label) from None
 
     def _groups(self, check: GroupCheck) -> Tally:
         total = 0

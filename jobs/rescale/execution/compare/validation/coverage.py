@@ -11,7 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
+from rescale.execution.compare.validation.headers import (
+    ElementHeaders,
+    KeyedHeaders,
+    check_equal,
+    distinct_by_header,
+    header_errors,
+)
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.heap.heap import empty_group
@@ -27,7 +33,7 @@ from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import contains, join, name
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import IntegrityError, RequestError, RescaleError
+from rescale.text.errors import IntegrityError, RequestError
 
 
 class GroupPair(NamedTuple):
@@ -335,12 +341,6 @@ def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
     return empty_group(key_group, stream.parsed)
 
 
-def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
-    """Raise `IntegrityError` about the subject if the result's value differs from the source's."""
-    if expected != actual:
-        raise IntegrityError(f"{subject}: result and source differ", operator=label, expected=expected, found=actual)
-
-
 def check_raw_timers(old: Operator, new: Operator) -> None:
     """Check the raw timers of an operator whose records moved one by one: each stream has its subtask's key groups.
 
@@ -361,12 +361,8 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
 def _check_services(old: Operator, source_headers: Sequence[KeyedHeader], stream: KeyedStream) -> None:
     """Check that a stream lists the timer services of the source's streams, whose distinct headers are given."""
     headers = source_headers if stream.parsed is None else [stream.parsed, *source_headers]
-    try:
+    with header_errors(f"the timers of subtask {stream.subtask} do not agree with the source's", old.label):
         merged = merge_keyed_headers(headers).header
-    except RescaleError as error:
-        raise IntegrityError(
-            f"the timers of subtask {stream.subtask} do not agree with the source's: {error.what}", operator=old.label
-        ) from None
     subject = f"timer services of subtask {stream.subtask}"
     check_equal(subject, merged, stream.parsed, old.label)
     known = {state.name for header in source_headers for state in header.states}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rescale.execution.compare.validation.coverage import check_equal
+from rescale.execution.compare.validation.headers import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.dropped_states import lost_states, state_names

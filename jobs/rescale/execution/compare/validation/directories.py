@@ -31,7 +31,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError, located
 
 
 class DirectoryFiles(NamedTuple):
@@ -90,7 +90,7 @@ class _Comparer:
         self._result = result
 
     def operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
-        try:
+        with located(operator=old.label):
             if not is_compared_by_record(old, new):
                 return {directory.subtask: directory for directory in self._unchanged(old, new)}
             index = KeyGroupIndex(old.databases)
@@ -98,8 +98,6 @@ class _Comparer:
                 lambda database: self._assembled(old, index.overlapping(database.key_groups), database),
                 new.databases,
             )
-        except RescaleError as error:
-            raise error.located(operator=old.label) from None
         return {directory.subtask: directory for directory in directories if directory is not None}
 
     def _unchanged(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:

@@ -6,7 +6,8 @@ headers, so each distinct combination is compared once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -69,7 +70,7 @@ class KeyedHeaders:
         headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
         if isinstance(stream, Database):  # RocksDB compresses its own files; Flink's header does not apply to them
             headers = [replace(header, compressed=False) for header in headers]
-        try:
+        with header_errors(f"the header of subtask {stream.subtask} does not agree with the source's", self._label):
             if len(headers) <= len(old_holders):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             compressed = headers[0].compressed
@@ -77,18 +78,7 @@ class KeyedHeaders:
                 timer_header(timer_stream.services or (), compressed=compressed) for timer_stream in self._timers
             ]
             merged = merge_keyed_headers([*headers, *timer_headers], self._left_out)
-        except RescaleError as error:
-            raise IntegrityError(
-                f"the header of subtask {stream.subtask} does not agree with the source's: {error.what}",
-                operator=self._label,
-            ) from None
-        if merged.header != stream.parsed:
-            raise IntegrityError(
-                f"header of subtask {stream.subtask}: result and source differ",
-                operator=self._label,
-                expected=merged.header,
-                found=stream.parsed,
-            )
+        check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, self._label)
         if isinstance(stream, KeyedStream):  # a directory may have states of directories that gave it no key group
             known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
             named = [state.name for state in merged.header.states]
@@ -115,26 +105,30 @@ class ElementHeaders:
         if all(old_holder.header == stream.header for old_holder in old_holders):
             return
         headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
-        try:
+        subject = f"the operator-state header of subtask {stream.subtask}"
+        with header_errors(f"{subject} does not agree with the source's", self._label):
             if len(headers) <= len(old_holders):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged = merge_operator_state_headers(headers)
-        except RescaleError as error:
-            raise IntegrityError(
-                f"the operator-state header of subtask {stream.subtask} does not agree with the source's: {error.what}",
-                operator=self._label,
-            ) from None
-        if merged != stream.parsed:
-            raise IntegrityError(
-                f"operator-state header of subtask {stream.subtask}: result and source differ",
-                operator=self._label,
-                expected=merged,
-                found=stream.parsed,
-            )
+        check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, self._label)
         known = {state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)}
         states = (*merged.list_states, *merged.broadcast_states)
-        subject = f"the operator-state header of subtask {stream.subtask}"
         _refuse_surplus(self._label, subject, known, [state.name for state in states])
+
+
+def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
+    """Raise `IntegrityError` about the subject if the result's value differs from the source's."""
+    if expected != actual:
+        raise IntegrityError(f"{subject}: result and source differ", operator=label, expected=expected, found=actual)
+
+
+@contextmanager
+def header_errors(what: str, label: str) -> Iterator[None]:
+    """Raise an error of the block as an `IntegrityError` that begins with `what` and names the operator."""
+    try:
+        yield
+    except RescaleError as error:
+        raise IntegrityError(f"{what}: {error.what}", operator=label) from None
 
 
 def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from rescale.execution.compare.source_digests import add_digests
+from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
@@ -23,10 +23,10 @@ def record_proof(
     """Check that both sides hold the same records, state by state, and the result in the right key groups."""
     if not tallies:
         return None
-    source = _sum_by_state(tally for tally in tallies if not tally.in_result and not tally.are_duplicates)
+    source = sum_digests(tally.states for tally in tallies if not tally.in_result and not tally.are_duplicates)
     left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.dropped_states)}
-    result = _sum_by_state(tally for tally in tallies if tally.in_result)
-    _compare_duplicates(operator, source, _sum_by_state(tally for tally in tallies if tally.are_duplicates))
+    result = sum_digests(tally.states for tally in tallies if tally.in_result)
+    _compare_duplicates(operator, source, sum_digests(tally.states for tally in tallies if tally.are_duplicates))
     for state in sorted(source.keys() | result.keys()):
         in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
         if in_source != in_result:
@@ -92,11 +92,3 @@ def _compare_duplicates(operator: Operator, keyed: Mapping[str, StateDigest], ra
                 found=f"{raw_digest.records} raw keyed records with digest {raw_digest.digest:032x}",
                 advice=CANONICAL,
             )
-
-
-def _sum_by_state(tallies: Iterable[RecordTally]) -> dict[str, StateDigest]:
-    """Return the sums of the digests by state."""
-    total: dict[str, StateDigest] = {}
-    for tally in tallies:
-        add_digests(total, tally.states)
-    return total

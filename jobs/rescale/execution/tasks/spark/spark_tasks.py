@@ -42,14 +42,7 @@ class SparkTasks:
         return self.context.defaultParallelism
 
     @spark_errors_raised()
-    def run(
-        self,
-        work: Callable[[U], R],
-        units: Weighed[U],
-        progress: Progress,
-        *,
-        threads_suffice: bool = False,  # noqa: ARG002
-    ) -> list[R]:
+    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         if not units:
             return []
         slices = slices_of(units, self.cores)

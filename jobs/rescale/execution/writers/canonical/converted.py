@@ -34,7 +34,7 @@ from rescale.runstate.places import places_of
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.locations import name
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 
 def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
@@ -48,8 +48,6 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
         if operator.is_in_order
         for j, stream in enumerate(operator.rekeyed)
     ]
-    if not units:
-        return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
     return tasks.run(partial(_convert, plan, existing), units, progress)
 
@@ -57,10 +55,8 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
 def _convert(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
-    try:
+    with located(operator=operator.label):
         return written_handle(plan, operator, _write(plan, operator, stream, existing))
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
 
 
 def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:

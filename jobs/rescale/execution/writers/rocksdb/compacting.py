@@ -12,7 +12,7 @@ from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
-from rescale.execution.writers.rocksdb.directory_files import take_directory_file
+from rescale.execution.writers.rocksdb.directory_files import content_of, take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, CompactedDirectory
@@ -28,8 +28,7 @@ from rescale.runstate.written_handles import WrittenHandle
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
-from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 
 class _Compacted(NamedTuple):
@@ -46,8 +45,6 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.compacted)
     ]
-    if not units:
-        return []
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
     compacted = tasks.run(partial(_compact, plan), units, progress)
     report_refused_copies(progress, (database.refused for database in compacted))
@@ -57,10 +54,8 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
 def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
-    try:
+    with located(operator=operator.label):
         files = list(_files(plan, operator, stream))
-    except RescaleError as error:
-        raise error.located(operator=operator.label) from None
     refused = next((file.refused for file in files if file.refused), "")
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
@@ -80,13 +75,7 @@ def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> It
 def _stored_database(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
     states = require_header(read_header(plan, source.header)).names
     files = listed_files(plan.contents, source.files)
-
-    def content(file: StoredFile) -> bytes:
-        if file.data is not None:
-            return file.data
-        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
-
     needed = needed_files(files)
-    manifest = checked_manifest(needed, content, states)
+    manifest = checked_manifest(needed, content_of, states)
     database = source_database(needed, manifest, KeyGroupRange(*source.key_groups))
     return StoredDatabase(database, {file.name: file for file in needed})

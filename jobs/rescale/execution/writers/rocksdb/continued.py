@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
-from rescale.execution.writers.rocksdb.directory_files import take_directory_file
+from rescale.execution.writers.rocksdb.directory_files import content_of, take_directory_file
 from rescale.flink.keyed.header import require_header
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
@@ -27,7 +27,7 @@ from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.keeping import may_be_kept
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError
+from rescale.text.errors import located
 
 Place = tuple[int, int]
 """Number of the operator, and of the stream in its rekeying."""
@@ -60,14 +60,8 @@ def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
 
 def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
     """Return the MANIFEST of the directory, after checking it against its files."""
-
-    def content(file: StoredFile) -> bytes:
-        if file.data is not None:
-            return file.data
-        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
-
     states = require_header(read_header(plan, base.database.header)).names
-    return checked_manifest(needed_files(_base_files(plan, base)), content, states)
+    return checked_manifest(needed_files(_base_files(plan, base)), content_of, states)
 
 
 def take_over_base_files(
@@ -128,13 +122,9 @@ def _stored_name(plan: Plan, unit: _Unit) -> str:
     return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"
 
 
-@contextmanager
-def _located(plan: Plan, unit: _Unit) -> Iterator[None]:
+def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
     """Add the operator to an error."""
-    try:
-        yield
-    except RescaleError as error:
-        raise error.located(operator=plan.operators[unit.place[0]].label) from None
+    return located(operator=plan.operators[unit.place[0]].label)
 
 
 def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:

@@ -53,6 +53,13 @@ def _whole_file(plan: Plan, file: StoredFile) -> Span | None:
     return span if span is not None and is_copied_whole(plan, span) else None
 
 
+def content_of(file: StoredFile) -> bytes:
+    """Return the bytes of a small file, such as a MANIFEST."""
+    if file.data is not None:
+        return file.data
+    return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
+
+
 def _chunks(plan: Plan, file: StoredFile) -> Iterator[Chunk]:
     if file.data is not None:
         yield file.data

@@ -33,8 +33,7 @@ from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
-from rescale.rocksdb.assembly.continued_database import continued_manifest
-from rescale.rocksdb.assembly.new_database import NewTable, new_manifest
+from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, new_manifest
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.engine.table_writer import TABLE_BYTES, Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest

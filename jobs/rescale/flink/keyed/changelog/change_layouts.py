@@ -18,7 +18,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
-from rescale.flink.serializers.program import Program, compile_key_program, compile_program
+from rescale.flink.serializers.program import Program, compile_if_known, compile_key_program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
@@ -93,15 +93,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
         return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
     kind, parts = content_of(state, value)
-    first, second = (*(map(_if_known, parts)), None)[:2]
+    first, second = (*(map(compile_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
         first = compile_program(parts[0])  # a user key precedes each value, and has no length
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
-
-
-def _if_known(serializer: SerializerSnapshot) -> Program | None:
-    try:
-        return compile_program(serializer)
-    except UnsupportedError:
-        return None

@@ -20,7 +20,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import serializer_of
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.program import Program, compile_key_program, compile_program
-from rescale.flink.serializers.reading import read_snapshot, write_snapshot, write_versioned
+from rescale.flink.serializers.reading import read_snapshot, write_versioned, written_snapshot
 from rescale.flink.serializers.rows.streaming import TIMER
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
@@ -58,10 +58,7 @@ class TimerService:
     @cached_property
     def serializers(self) -> bytes:
         """Bytes of both serializers, which follow the name of the service."""
-        out = ByteWriter()
-        write_snapshot(out, self.key)
-        write_snapshot(out, self.namespace)
-        return out.bytes()
+        return written_snapshot(self.key) + written_snapshot(self.namespace)
 
     @property
     def states(self) -> tuple[StateMetaInfo, StateMetaInfo]:
@@ -120,11 +117,7 @@ def _state(name: str, service: TimerService) -> StateMetaInfo:
     for number in (COMPOSITE_MAGIC, _OUTER_VERSION, NESTED_MAGIC, NESTED_VERSION, 2):
         body.i32(number)
     body.raw(service.serializers)
-    out = ByteWriter()
-    out.utf(name)
-    out.i32(StateKind.PRIORITY_QUEUE)
-    out.i32(0)
-    out.i32(1)
-    out.utf(SerializerKey.VALUE)
+    out = ByteWriter().utf(name).i32(StateKind.PRIORITY_QUEUE).i32(0)
+    out.i32(1).utf(SerializerKey.VALUE)
     write_versioned(out, SerializerSnapshot(TIMER.snapshot, max(TIMER.versions), body.bytes()))
     return read_state_meta_info(ByteReader(out.bytes()))

@@ -10,7 +10,7 @@ from rescale.flink.arrays import Bytes
 from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
+from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, services_of
 
 Run = tuple[Bytes, int, int]
 """A block of records (`block_loop`): a buffer, and the begin and the end of the block in it."""
@@ -26,7 +26,7 @@ class TimerWriter:
         services = services_of(header)
         self._prefix = prefix_size(max_parallelism)
         self._head = BLOCK_HEAD + _i32(len(services))
-        self._services = [_head_of(service) for service in services]
+        self._services = [ByteWriter().utf(service.name).raw(service.serializers).bytes() for service in services]
         self._out = np.empty(0, np.uint8)
         self.empty = b"".join(self.write(lambda _: ()))
 
@@ -52,13 +52,6 @@ class TimerWriter:
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
         return self._out[: copy_records(data, begin, end, self._prefix, self._out)].data
-
-
-def _head_of(service: TimerService) -> bytes:
-    out = ByteWriter()
-    out.utf(service.name)
-    out.raw(service.serializers)
-    return out.bytes()
 
 
 def _i32(number: int) -> bytes:

@@ -20,7 +20,7 @@ from rescale.flink.serializers.rows.streaming import TTL, TTL_AWARE
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
-from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError, located
 
 Cutoffs = tuple[tuple[str, int], ...]
 """Pairs (name of a state, time in ms since 1970): values last accessed at or before this time are left out."""
@@ -85,10 +85,8 @@ def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
     rules = []
     for state_id, state in enumerate(header.states):
         if state.name in times:
-            try:
+            with located(state=state.name):
                 rules.append(_rule(state_id, state, times[state.name]))
-            except RescaleError as error:
-                raise error.located(state=state.name) from None
     return tuple(rules)
 
 

@@ -36,19 +36,9 @@ _TYPES = (
     composite_row(_SCALA + "ScalaEitherSerializerSnapshot", "Either", {1: "1.8"}, versions=OLD_COMPOSITE),
     composite_row(_SCALA + "ScalaTrySerializerSnapshot", "Try", {2: "1.8"}),
     Serializer(_SCALA + "ScalaEnumSerializerSnapshot", "Enum {class}", {3: "1.8"}, scala_constants),
-    composite_row(
-        _SCALA + "ScalaCaseClassSerializerSnapshot",
-        "{class}",
-        {2: "1.8"},
-        made_of_all(_case_class),
-        outer_fields("class:utf"),
-    ),
-    composite_row(
-        _SCALA + "Tuple2CaseClassSerializerSnapshot",
-        "{class}",
-        {2: "1.8"},
-        made_of_all(_case_class),
-        outer_fields("class:utf"),
+    *(
+        composite_row(_SCALA + snapshot, "{class}", {2: "1.8"}, made_of_all(_case_class), outer_fields("class:utf"))
+        for snapshot in ("ScalaCaseClassSerializerSnapshot", "Tuple2CaseClassSerializerSnapshot")
     ),
     composite_row(
         _SCALA + "TraversableSerializerSnapshot", "Traversable", {2: "1.8"}, outer=outer_fields("cbfCode:utf")

@@ -44,10 +44,18 @@ class UnsureOperator(ListedOperator, frozen=True):
 
 
 class MatchDocument(msgspec.Struct, frozen=True):
-    """The answer of `match`; `Matching` explains the lists.
+    """The answer of `match`.
 
-    `job_is` is `plan` for an answer of Flink's REST API, and `snapshot` for a second snapshot. `options` are proposed
-    for `plan` and `run`. `certain` is true if every operator with state has a counterpart whose id is known.
+    * `job_is`: `plan` for an answer of Flink's REST API, and `snapshot` for a second snapshot.
+    * `certain`: whether every operator with state has a counterpart whose id is known.
+    * `options`: the options that are proposed for `plan` and `run`, quoted for a shell.
+    * `same`: pairs with the same id.
+    * `proposed`: pairs to rename.
+    * `in_the_way`: operators without state that already have the id that a renamed operator gets.
+    * `chained`: pairs to rename, to a uid that only the job's author knows.
+    * `unsure`: operators with state that may be several operators of the job.
+    * `only_in_snapshot`: operators with state and without any candidate.
+    * `only_in_job`: operators of the job that no operator of the snapshot may be.
     """
 
     snapshot: str
