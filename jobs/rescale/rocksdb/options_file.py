@@ -27,6 +27,8 @@ _REQUIRED = {
     "table_factory": (re.compile("BlockBasedTable"), "SST files of a format other than Flink's"),
 }
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
+_ESCAPED = re.compile(r"\\(.)")
+_LINE_ENDS = {"n": "\n", "r": "\r"}
 _COLUMN_FAMILY_OPTIONS = "CFOptions"
 
 
@@ -90,13 +92,18 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
         if not line or line.startswith("#"):
             continue
         if match := _SECTION.fullmatch(line):
-            section, family = match[1], match[3]
+            section, family = match[1], _unescaped(match[3] or "")
             continue
         option, equals, value = line.partition("=")
         if section is None or not equals:
             raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
         if section == _COLUMN_FAMILY_OPTIONS:
             yield family or "", option, value
+
+
+def _unescaped(name: str) -> str:
+    """Return the name of a column family as it was before RocksDB wrote it to OPTIONS (`EscapeOptionString`)."""
+    return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), name)
 
 
 def _text(data: bytes, path: str) -> str:
