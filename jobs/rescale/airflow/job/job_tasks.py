@@ -119,10 +119,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
+    from rescale.airflow.job.claim_mode import refuse_no_claim
     from rescale.airflow.job.followable import refuse_unfollowable_job
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+    from rescale.planning.request.result_files import Files
 
     refuse_unknown_fields(params, dag.params)
     refuse_unintended_copy(params)
@@ -142,6 +144,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             check_proof(job, request, proof_of(params), of_files=of_files)
             if has_shape(job, request):
                 skip_task(_nothing_to_do(job))
+            refuse_no_claim(flink, job, hand_over, refers=request.files is Files.REFER)
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
 
