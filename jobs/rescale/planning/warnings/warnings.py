@@ -35,6 +35,12 @@ def request_warnings(
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
             "from the indexes of the largest that span key groups; overwritten and deleted rows count too"
         )
+    if any(operator.is_logged for operator in snapshot.operators):
+        claim = "" if request.files is Files.REFER else "in CLAIM mode (-restoreMode claim), or "
+        yield (
+            f"the job has a changelog: start it {claim}without its changelog. After a start in NO_CLAIM mode, which is "
+            "Flink's default, a changelog can make no checkpoint"
+        )
     timers = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
     if timers:
         yield (
