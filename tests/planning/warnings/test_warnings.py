@@ -26,6 +26,8 @@ def said(name: str, **wanted: Any) -> str:
         ("2-rocksdb-native", "rocksdb", False),
         ("2-rocksdb-heap-timers", "rocksdb", False),
         ("1.15.4-full-heap-timers", "rocksdb", False),
+        ("2-changelog-over-heap", "rocksdb", True),
+        ("2-changelog-over-rocksdb", "rocksdb", False),
     ],
 )
 def test_canonical_timers_that_would_move_into_rocksdb_give_a_warning(name: str, wanted: str, is_said: bool) -> None:

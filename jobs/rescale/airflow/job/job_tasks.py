@@ -178,11 +178,12 @@ def _check_savepoint(
     savepoint_format: SavepointFormat,
 ) -> None:
     """Raise `RequestError` if a savepoint of this format would lose state or could not be rescaled."""
-    from rescale.airflow.job.canonical_savepoint import refuse_canonical
+    from rescale.airflow.job.canonical_savepoint import refuse_canonical, refuse_timers_on_heap
     from rescale.airflow.job.native_savepoint import check_native_savepoint
 
     if savepoint_format is SavepointFormat.CANONICAL:
         refuse_canonical(flink, job)
+        refuse_timers_on_heap(latest, request)
         evidence = "it holds all state and all timers"
     else:
         evidence = check_native_savepoint(flink, job, request, latest)

@@ -14,6 +14,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.planning.warnings.chains import chain_warnings
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.snapshot.surgery import Surgery
@@ -148,11 +149,12 @@ def key_hash_warnings(
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
-    """Return whether timers move from canonical state into RocksDB; timers in raw keyed state stay there.
+    """Return whether timers move from canonical state or the heap's into RocksDB; raw keyed timers stay as they are.
 
     Canonical state does not say where a job keeps its timers.
     """
-    headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
+    on_heap = (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
+    headers = [holder.parsed for holder in (*operator.keyed, *on_heap) if holder.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
 
