@@ -14,7 +14,7 @@ from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError, StoreError
 from support.deferring import run_operator
-from support.session_cluster import ROCKSDB, SessionCluster, native_options
+from support.session_cluster import ROCKSDB, SessionCluster, native_options, wait_until
 
 
 @pytest.mark.slow
@@ -34,4 +34,4 @@ def test_job_with_a_changelog_fails_at_its_first_checkpoint_in_no_claim_mode(clu
     with cluster.open() as flink:
         with pytest.raises(StoreError, match="Flink could not take a checkpoint"):
             take_checkpoint(flink, started["job"])
-        assert "NO_CLAIM" in (flink.why_failed(started["job"]) or "")
+        wait_until(lambda: "NO_CLAIM" in (flink.why_failed(started["job"]) or ""), "Flink to report why")

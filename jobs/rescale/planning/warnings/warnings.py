@@ -14,7 +14,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.planning.warnings.chains import chain_warnings
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.snapshot.surgery import Surgery
@@ -153,8 +153,9 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
 
     Canonical state does not say where a job keeps its timers.
     """
-    on_heap = (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
-    headers = [holder.parsed for holder in (*operator.keyed, *on_heap) if holder.parsed is not None]
+    holders: list[KeyedStream | Changelog] = [*operator.keyed]
+    holders += (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
+    headers = [holder.parsed for holder in holders if holder.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
 
