@@ -27,7 +27,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
-from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
+from rescale.snapshot.databases.own_tables import OwnTables, own_tables, tables_in_between
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
@@ -79,7 +79,6 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons += continuation.reasons_without_rows()
             continue
         continuation.refuse_rescaled()
-        refuse_few_levels_of(later, later.operators[number], LEVELS)
         if reason := continuation.obstacle():
             notes.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
             reasons.append((operator.label, reason))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.plan.new_streams import RekeyedDirectory
+from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.refusals import refuse_changelog
@@ -14,8 +16,9 @@ from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
 from rescale.planning.request.result_kind import is_rewritten_by_record, joins_databases
+from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.preparation import is_prepared
-from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.live_tables import refuse_few_levels_of, with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -63,4 +66,17 @@ def prepare(request: Request, *, ahead: bool = False) -> Prepared:
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
     ahead = ahead or is_prepared(request.target)
-    return Prepared(make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead), snapshot, kafka)
+    plan = make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead)
+    for operator, planned in zip(snapshot.operators, plan.operators, strict=True):
+        if levels := _levels_needed(planned):
+            refuse_few_levels_of(snapshot, operator, levels)
+    return Prepared(plan, snapshot, kafka)
+
+
+def _levels_needed(operator: OperatorPlan) -> int:
+    """Return the number of levels that the job's RocksDB needs for new SST files; 0 if there will be none.
+
+    Rewritten rows go into the last level. A compaction of whole files may move files from level 0 to level 1.
+    """
+    is_rewritten = operator.rekeying is not None and operator.rekeying.stream_type is RekeyedDirectory
+    return LEVELS if is_rewritten else 2 if operator.compacted else 0

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -27,6 +27,8 @@ _REQUIRED = {
     "table_factory": (re.compile("BlockBasedTable"), "SST files of a format other than Flink's"),
 }
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
+_ESCAPED = re.compile(r"\\(.)")
+_LINE_ENDS = {"n": "\n", "r": "\r"}
 _COLUMN_FAMILY_OPTIONS = "CFOptions"
 
 
@@ -64,19 +66,21 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
     """Raise `UnsupportedError` if the job opens a column family with fewer than `levels` levels.
 
-    Rescale puts rewritten rows into the last level, and changes into the levels above. FIFO compaction uses a single
-    level (`SanitizeOptions`). Arguments and other errors are those of `check_options`.
+    The job could not open a database with files below its last level. FIFO compaction uses a single level, or deletes
+    files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and other errors are those of
+    `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")
         if is_fifo or (option == "num_levels" and int(value) < levels):
             raise UnsupportedError(
-                "the job's RocksDB has too few levels: rewritten rows lie in the last level, and changes above it",
+                "the job's RocksDB has too few levels for new files: rewritten rows lie in the last level, changes "
+                "above it, and compacted files below level 0",
                 path=path,
                 state=family,
-                expected=f"{levels} levels, and no FIFO compaction",
+                expected=f"at least {levels} levels, and no FIFO compaction",
                 found=f"{option}={value}",
-                advice=CANONICAL,
+                advice=CANONICAL_RESULT,
             )
 
 
@@ -88,13 +92,18 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
         if not line or line.startswith("#"):
             continue
         if match := _SECTION.fullmatch(line):
-            section, family = match[1], match[3]
+            section, family = match[1], _unescaped(match[3] or "")
             continue
         option, equals, value = line.partition("=")
         if section is None or not equals:
             raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
         if section == _COLUMN_FAMILY_OPTIONS:
             yield family or "", option, value
+
+
+def _unescaped(name: str) -> str:
+    """Return the name of a column family as it was before RocksDB wrote it to OPTIONS (`EscapeOptionString`)."""
+    return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), name)
 
 
 def _text(data: bytes, path: str) -> str:

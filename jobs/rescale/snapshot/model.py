@@ -15,7 +15,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.ttl.last_access import Cutoffs
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
-from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.metadata.handles import ChangelogHandle, DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.slot import Slot
@@ -95,6 +95,12 @@ class Operator:
     def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
         """Return the managed or the raw operator state; `slot` is one of the `OPERATOR_SLOTS`."""
         return self.operator if slot is Slot.OPERATOR else self.raw_operator
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the keyed state is in a changelog, with or without changes."""
+        states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
+        return any(isinstance(state.managed_keyed, ChangelogHandle) for state in states)
 
     @property
     def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:

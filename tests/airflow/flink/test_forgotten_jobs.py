@@ -42,6 +42,7 @@ class Cluster:
         self.savepoints: dict[str, dict[str, Any]] = {}
         self.latest: str | None = None
         self.asked_for: list[str] = []
+        self.cancelled: list[str] = []
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -49,10 +50,16 @@ class Cluster:
         if request.method == "POST":
             self.asked_for.append(path)
             return httpx.Response(202, json={"request-id": "", "jobid": ""})
+        if request.method == "PATCH":
+            self.cancelled.append(last)
+            return httpx.Response(202, json={})
         if "/savepoints/" in path:
             return self._known(self.savepoints.get(last))
         if path.endswith("/jobs/overview"):
-            lines = [{"jid": job_id, "name": "clicks", "state": state} for job_id, state in self.jobs.items()]
+            tasks = {"running": 2, "total": 2}
+            lines = [
+                {"jid": job_id, "name": "clicks", "state": state, "tasks": tasks} for job_id, state in self.jobs.items()
+            ]
             return httpx.Response(200, json={"jobs": lines})
         if path.endswith("/checkpoints"):
             latest = self.latest and {"external_path": self.latest}
@@ -109,8 +116,26 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):
         hand_job_over(BEFORE.hand_over, START, RUN, BEFORE)
-    assert go_back(BEFORE, RUN, "s3://b/savepoint") == JobStartQuestion("http://flink", second)
+    back = go_back(BEFORE, RUN, "s3://b/savepoint")
+    assert isinstance(back, JobStartQuestion)
+    assert back.job_id == second
     assert not cluster.asked_for
+
+
+def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Cluster) -> None:
+    """The request to start it timed out while its `main` was running, so nothing was left to withdraw."""
+    late, back = next(ids(*stopping._seed(RUN, BEFORE))), next(ids(*stopping._restart_seed(RUN, BEFORE)))
+    assert end_pending_work(BEFORE, RUN) is None
+    question = go_back(BEFORE, RUN, "s3://b/savepoint")
+    assert isinstance(question, JobStartQuestion)
+    cluster.jobs = {back: "RUNNING", late: "RUNNING"}
+    assert question.ask() is None
+    assert cluster.cancelled == [late]
+    cluster.jobs[late] = "CANCELED"
+    answer = question.ask()
+    assert answer is not None
+    assert answer["job"] == back
+    assert cluster.cancelled == [late]
 
 
 def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:

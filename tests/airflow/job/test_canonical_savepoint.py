@@ -7,10 +7,15 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
-from rescale.airflow.job.canonical_savepoint import refuse_canonical
+from rescale.airflow.job.canonical_savepoint import refuse_canonical, refuse_timers_on_heap
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job, Vertex
+from rescale.planning.request.request import Request, make_request
+from rescale.planning.request.result_files import Format
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
+from support.snapshots import directory
 
 SOURCE, VISITS = "0" * 32, "1" * 32
 JOB = Job(
@@ -79,3 +84,24 @@ def test_missing_metrics_are_waited_for_a_short_time_and_warned_of(
     refuse_canonical(flink("HashMapStateBackend"), JOB)
     assert sum(pauses) < 20
     assert "no metrics of visits -> sink, so it is unknown whether the state is asynchronous" in caplog.text
+
+
+def of_format(name: Format) -> Request:
+    return make_request("/source", "/target", ["3"], format=name)
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-heap-timers", "2-rocksdb-heap-timers", "1.15.4-full-heap-timers"])
+def test_timers_on_the_heap_do_not_move_into_rocksdb(name: str) -> None:
+    latest = open_snapshot(directory(name))
+    with pytest.raises(RequestError, match="the new job would lose its timers") as caught:
+        refuse_timers_on_heap(latest, of_format(Format.ROCKSDB))
+    assert caught.value.operator == ", ".join(o.label for o in latest.operators if o.raw_timers)
+    assert caught.value.option == '"Format of the result"'
+    for kept in (Format.KEEP, Format.CANONICAL):
+        refuse_timers_on_heap(latest, of_format(kept))
+
+
+@pytest.mark.parametrize("name", ["2-rocksdb-incremental", "2-heap-checkpoint", "2-raw"])
+def test_other_timers_and_other_raw_state_may_move_into_rocksdb(name: str) -> None:
+    refuse_timers_on_heap(open_snapshot(directory(name)), of_format(Format.ROCKSDB))
+    refuse_timers_on_heap(UnreadableCheckpoint("nobody can read it"), of_format(Format.ROCKSDB))

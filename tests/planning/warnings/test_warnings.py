@@ -26,6 +26,8 @@ def said(name: str, **wanted: Any) -> str:
         ("2-rocksdb-native", "rocksdb", False),
         ("2-rocksdb-heap-timers", "rocksdb", False),
         ("1.15.4-full-heap-timers", "rocksdb", False),
+        ("2-changelog-over-heap", "rocksdb", True),
+        ("2-changelog-over-rocksdb", "rocksdb", False),
     ],
 )
 def test_canonical_timers_that_would_move_into_rocksdb_give_a_warning(name: str, wanted: str, is_said: bool) -> None:
@@ -47,6 +49,19 @@ def test_plan_says_whether_the_result_refers_to_source_files(name: str, wanted: 
     warnings = said(name, **wanted)
     outcomes = ("the result refers to", "does not depend on the source")
     assert [warnings.count(outcome) for outcome in outcomes] == [int(outcome == is_said) for outcome in outcomes]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "is_said"),
+    [
+        ("2-changelog-over-heap", {"format": "canonical"}, "start it in CLAIM mode (-restoreMode claim), or without"),
+        ("1.20-changelog-over-rocksdb", {}, "start it in CLAIM mode (-restoreMode claim), or without"),
+        ("2-changelog-over-rocksdb", {"files": "refer"}, "start it without"),
+    ],
+)
+def test_plan_says_how_to_start_a_job_with_a_changelog(name: str, wanted: dict[str, Any], is_said: str) -> None:
+    assert f"the job has a changelog: {is_said} its changelog" in said(name, **wanted)
+    assert "changelog" not in said("2-rocksdb-native")
 
 
 def test_operators_without_a_referred_file_are_named() -> None:

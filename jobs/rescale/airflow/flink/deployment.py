@@ -141,6 +141,13 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
     )
 
 
+def claim_mode(hand_over: PatchDeployment) -> str | None:
+    """Return the claim mode that the resource sets (`RecoveryClaimMode`), or None."""
+    spec = _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place)).spec
+    modes = [_option(spec, name) for name in CLAIM_MODE_OPTIONS]
+    return next((str(mode) for mode in modes if mode is not None), None)
+
+
 def check_patch(hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
     resource = _patch(hand_over, {}, dry_run="All")

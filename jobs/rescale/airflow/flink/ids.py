@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID, uuid5
 
+from rescale.flink_rest.client import Flink
+
 _NAMESPACE = UUID("5b0e1c4e-1d0f-5d0c-9a57-6f2f3a8e9b11")
 
 _MAX_IDS = 100
@@ -14,3 +16,12 @@ def ids(*parts: str) -> Iterator[str]:
     """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`). If one is in use, callers take the next one."""
     for number in range(_MAX_IDS):
         yield uuid5(_NAMESPACE, "\n".join([*parts, str(number)])).hex
+
+
+def started_job(flink: Flink, *seed: str) -> str | None:
+    """Return the id of the job with this seed that has not ended.
+
+    Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
+    """
+    alive = {line.job_id for line in flink.jobs() if not line.ended}
+    return next((job_id for job_id in ids(*seed) if job_id in alive), None)

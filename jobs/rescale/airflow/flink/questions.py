@@ -14,6 +14,7 @@ import msgspec
 from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
 from rescale.airflow.flink.deployment import is_redeployed
 from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.ids import started_job
 from rescale.airflow.hand_overs import PatchDeployment
 from rescale.flink_rest.client import Flink, StopMode
 from rescale.storage.locations import contains, normalise
@@ -95,10 +96,15 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 
 
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
-    """Question for the start of a job; there is an answer once every task has restored its state and runs."""
+    """Question for the start of a job; there is an answer once every task has restored its state and runs.
+
+    `instead_of` is the seed of a start that this one replaces, empty if there is none. Flink may carry out that start
+    long after the request for it timed out: the job is cancelled then, and there is no answer before it has ended.
+    """
 
     flink: str
     job_id: str
+    instead_of: tuple[str, ...] = ()
 
     @property
     def waits_for(self) -> str:
@@ -106,6 +112,10 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
+            if self.instead_of and (late := started_job(flink, *self.instead_of)) is not None:
+                log.warning("job %s, which this one replaces, has started late: it is cancelled", late)
+                flink.cancel(late)
+                return None
             line = flink.line(self.job_id)
             if line is None:
                 raise RescaleError("Flink no longer knows the job", path=flink.address, found=self.job_id)

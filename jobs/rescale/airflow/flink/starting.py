@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.airflow.flink.deployment import DeploymentSpec, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import ids, started_job
 from rescale.airflow.flink.questions import (
     Answer,
     FlinkQuestion,
@@ -53,7 +53,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
         wanted = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, wanted))
     with open_flink(hand_over.flink) as flink:
-        if (alive := _running_job_id(flink, *seed)) is not None:
+        if (alive := started_job(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
         jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
@@ -70,16 +70,7 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
-        return _running_job_id(flink, *seed)
-
-
-def _running_job_id(flink: Flink, *seed: str) -> str | None:
-    """Return the id of the job with this seed that has not ended.
-
-    Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
-    """
-    alive = {line.job_id for line in flink.jobs() if not line.ended}
-    return next((job_id for job_id in ids(*seed) if job_id in alive), None)
+        return started_job(flink, *seed)
 
 
 def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:

@@ -22,6 +22,7 @@ from rescale.airflow.flink.questions import (
     Answer,
     FlinkQuestion,
     JobEndQuestion,
+    JobStartQuestion,
     RedeploymentQuestion,
     SavepointQuestion,
     savepoint_below,
@@ -344,7 +345,10 @@ def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuest
         return RedeploymentQuestion(before.hand_over, redeploy(before.hand_over, wanted))
     start = Start(savepoint, before.parallelism, None)
     log.info("start the job: %s", start.command)
-    return start_job(before.hand_over, start, *_restart_seed(run, before))
+    started = start_job(before.hand_over, start, *_restart_seed(run, before))
+    if isinstance(started, JobStartQuestion):
+        return msgspec.structs.replace(started, instead_of=_seed(run, before))
+    return started
 
 
 def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:

@@ -12,8 +12,13 @@ import logging
 import time
 
 from rescale.airflow.flink.stopping import CHOOSE_NATIVE
+from rescale.airflow.forms.form import title
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Format
+from rescale.snapshot.model import Snapshot
 from rescale.text.errors import RequestError
 
 log = logging.getLogger(__name__)
@@ -42,6 +47,26 @@ def refuse_canonical(flink: Flink, job: Job) -> None:
             operator=job.name,
             found=obstacle,
             advice=USE_RETAINED_CHECKPOINT if obstacle == _ON_FORST else CHOOSE_NATIVE,
+        )
+
+
+def refuse_timers_on_heap(latest: Snapshot | UnreadableCheckpoint, request: Request) -> None:
+    """Raise `RequestError` if the result would have timers in RocksDB, and the job keeps them on the heap.
+
+    A canonical savepoint does not say where the job keeps them, but `latest`, the job's latest checkpoint, does: there
+    they are raw keyed state. A job that keeps them on the heap restores none from RocksDB.
+    """
+    if request.format is not Format.ROCKSDB or isinstance(latest, UnreadableCheckpoint):
+        return
+    if on_heap := [operator.label for operator in latest.operators if operator.raw_timers]:
+        raise RequestError(
+            "the new job would lose its timers: it keeps them on the heap, and the result would have them in RocksDB",
+            path=latest.metadata_uri,
+            operator=", ".join(on_heap),
+            option=f'"{title("format")}"',
+            expected=f"{Format.KEEP.value} or {Format.CANONICAL.value}",
+            found=request.format.value,
+            advice='choose one of these; or let the job start from its last checkpoint ("What becomes of the job")',
         )
 
 

@@ -18,7 +18,6 @@ from rescale.airflow.forms.form import title
 from rescale.airflow.job.job_shape import changes_shape_only
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.airflow.task_log import log_text
-from rescale.flink.metadata.handles import ChangelogHandle
 from rescale.flink_rest.running_job import Job
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.finished_operators import refuse_finished
@@ -123,7 +122,7 @@ def _refuse_key_hashes(resolved: Resolved) -> None:
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
-        if is_logged(operator):  # the changes in a log may not show how keys are written
+        if operator.is_logged:  # the changes in a log may not show how keys are written
             changed.pop(operator.entry.operator_id, None)
     choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
 
@@ -214,12 +213,6 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
     return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
 
 
-def is_logged(operator: Operator) -> bool:
-    """Return whether the operator's keyed state is in a changelog, with or without changes."""
-    states = [subtask.state for subtask in operator.entry.subtasks if subtask.state is not None]
-    return any(isinstance(state.managed_keyed, ChangelogHandle) for state in states)
-
-
 def _is_settled(operator: Operator) -> bool:
     """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
@@ -227,7 +220,7 @@ def _is_settled(operator: Operator) -> bool:
     """
     keyed = [stream.parsed for stream in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]
-    if operator.raw_keyed or operator.other_keyed or is_logged(operator) or None in keyed or None in elements:
+    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed or None in elements:
         return False
     keyed_names = [frozenset(state.name for state in header.states) for header in keyed if header is not None]
     element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]

@@ -119,10 +119,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
+    from rescale.airflow.job.claim_mode import refuse_no_claim
     from rescale.airflow.job.followable import refuse_unfollowable_job
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+    from rescale.planning.request.result_files import Files
 
     refuse_unknown_fields(params, dag.params)
     refuse_unintended_copy(params)
@@ -142,6 +144,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             check_proof(job, request, proof_of(params), of_files=of_files)
             if has_shape(job, request):
                 skip_task(_nothing_to_do(job))
+            refuse_no_claim(flink, job, hand_over, refers=request.files is Files.REFER)
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
 
@@ -175,11 +178,12 @@ def _check_savepoint(
     savepoint_format: SavepointFormat,
 ) -> None:
     """Raise `RequestError` if a savepoint of this format would lose state or could not be rescaled."""
-    from rescale.airflow.job.canonical_savepoint import refuse_canonical
+    from rescale.airflow.job.canonical_savepoint import refuse_canonical, refuse_timers_on_heap
     from rescale.airflow.job.native_savepoint import check_native_savepoint
 
     if savepoint_format is SavepointFormat.CANONICAL:
         refuse_canonical(flink, job)
+        refuse_timers_on_heap(latest, request)
         evidence = "it holds all state and all timers"
     else:
         evidence = check_native_savepoint(flink, job, request, latest)

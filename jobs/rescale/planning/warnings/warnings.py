@@ -14,6 +14,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.planning.warnings.chains import chain_warnings
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.snapshot.surgery import Surgery
@@ -34,6 +35,12 @@ def request_warnings(
         yield (
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
             "from the indexes of the largest that span key groups; overwritten and deleted rows count too"
+        )
+    if any(operator.is_logged for operator in snapshot.operators):
+        claim = "" if request.files is Files.REFER else "in CLAIM mode (-restoreMode claim), or "
+        yield (
+            f"the job has a changelog: start it {claim}without its changelog. After a start in NO_CLAIM mode, which is "
+            "Flink's default, a changelog can make no checkpoint"
         )
     timers = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
     if timers:
@@ -142,11 +149,13 @@ def key_hash_warnings(
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
-    """Return whether timers move from canonical state into RocksDB; timers in raw keyed state stay there.
+    """Return whether timers move from canonical state or the heap's into RocksDB; raw keyed timers stay as they are.
 
     Canonical state does not say where a job keeps its timers.
     """
-    headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
+    holders: list[KeyedStream | Changelog] = [*operator.keyed]
+    holders += (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
+    headers = [holder.parsed for holder in holders if holder.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
 

@@ -1,15 +1,17 @@
-"""The live SST files of RocksDB directories, from their MANIFESTs."""
+"""The live SST files of RocksDB directories, from their MANIFESTs, and the options with which the job opens them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, islice
 
 from rescale.flink.keyed.header import require_header
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
-from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.rocksdb.options_file import refuse_few_levels
+from rescale.rocksdb.stored_files import StoredFile, needed_files, newest_options
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
@@ -56,6 +58,32 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
 def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
     """Return the files of (name, extent) pairs; the bytes of files that lie in `_metadata` are read."""
     return [_stored(contents, name, extent) for name, extent in named]
+
+
+def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
+    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `levels` levels.
+
+    Only the first database is checked, because all subtasks have the same options.
+    """
+    logged = (part for changelog in operator.changelogs for part in changelog.base if isinstance(part, Database))
+    for database in islice(chain(operator.databases, logged), 1):
+        if (options := newest_options_of(snapshot, database)) is not None:
+            path, settings = options
+            with located(operator=operator.label):
+                refuse_few_levels(settings, path, levels)
+
+
+def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
+    """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
+    named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
+    options = newest_options(listed_files(snapshot.contents, named))
+    return None if options is None else named_file(snapshot, database, options.name)
+
+
+def named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
+    """Return the URI and the content of the small file `name` of a directory."""
+    extent = next(file.extent for file in database.files if file.name == name)
+    return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
 
 
 def _stored(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:

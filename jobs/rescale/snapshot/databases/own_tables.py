@@ -17,17 +17,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
-from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
-from rescale.rocksdb.stored_files import newest_options
-from rescale.snapshot.databases.live_tables import listed_files
+from rescale.rocksdb.options_file import unfiltered_families
+from rescale.snapshot.databases.live_tables import named_file, newest_options_of
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import UnsupportedError, located
+from rescale.text.errors import UnsupportedError
 
 
 class OwnTables(NamedTuple):
@@ -69,18 +67,6 @@ def differing_tables(
     again = _uploaded_again(earlier, sides[0], later, sides[1])
     gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
     return gone, added
-
-
-def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
-    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `levels` levels.
-
-    Only the first database is checked, because all subtasks have the same options.
-    """
-    for database in operator.databases[:1]:
-        if (options := _newest_options(snapshot, database)) is not None:
-            path, settings = options
-            with located(operator=operator.label):
-                refuse_few_levels(settings, path, levels)
 
 
 def tables_in_between(
@@ -152,7 +138,7 @@ def _writer(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
 def _rewritten(
     earlier: Snapshot, before: Database, later: Snapshot, after: Database, kept: Mapping[str, int]
 ) -> Rewritten:
-    options = _newest_options(later, after)
+    options = newest_options_of(later, after)
     if options is None:
         return Rewritten()
     path, settings = options
@@ -161,19 +147,7 @@ def _rewritten(
     return rewritten_files(old, new, unfiltered_families(settings, path), kept, manifest)
 
 
-def _newest_options(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
-    """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
-    named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
-    options = newest_options(listed_files(snapshot.contents, named))
-    return None if options is None else _named(snapshot, database, options.name)
-
-
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:
     """Return the URI and the content of a directory's MANIFEST."""
-    return _named(snapshot, database, next(file.name for file in database.files if file.name.startswith("MANIFEST-")))
-
-
-def _named(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
-    """Return the URI and the content of the file `name` of a directory."""
-    extent = next(file.extent for file in database.files if file.name == name)
-    return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
+    name = next(file.name for file in database.files if file.name.startswith("MANIFEST-"))
+    return named_file(snapshot, database, name)

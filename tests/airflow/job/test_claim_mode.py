@@ -1,0 +1,73 @@
+"""A job with a changelog is stopped only if it is started again in a mode in which it can make checkpoints."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.airflow.flink import deployment
+from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
+from rescale.airflow.job.claim_mode import refuse_no_claim
+from rescale.flink.start import CLAIM_MODE_OPTIONS
+from rescale.flink_rest.client import StateBackend
+from rescale.flink_rest.running_job import Job, Vertex
+from rescale.text.errors import RequestError
+
+JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("2" * 32, "counts", 2, 128, {}),))
+JAR, RESOURCE = RunJar("http://flink", "clicks.jar"), PatchDeployment("flink", "clicks")
+
+
+def look(
+    monkeypatch: pytest.MonkeyPatch,
+    hand_over: HandOver,
+    resource: dict[str, object] | None = None,
+    cluster: dict[str, str] | None = None,
+    *,
+    changelog: bool = True,
+    refers: bool = False,
+) -> None:
+    backend = StateBackend("EmbeddedRocksDBStateBackend", changelog)
+    flink = Mock(
+        address="http://flink", state_backend=Mock(return_value=backend), configuration=Mock(return_value=cluster or {})
+    )
+    document = {"spec": {"job": {}, "flinkConfiguration": resource or {}}}
+    api = Mock(get_namespaced_custom_object=Mock(return_value=document))
+    monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
+    refuse_no_claim(flink, JOB, hand_over, refers=refers)
+
+
+def test_jar_cannot_start_a_job_with_a_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RequestError, match="the job has a changelog") as caught:
+        look(monkeypatch, JAR)
+    assert caught.value.operator == "clicks"
+    assert "print the command" in str(caught.value.advice)
+
+
+@pytest.mark.parametrize(
+    ("resource", "cluster"), [({}, {}), ({CLAIM_MODE_OPTIONS[0]: "no_claim"}, {CLAIM_MODE_OPTIONS[0]: "CLAIM"})]
+)
+def test_resource_without_claim_mode_is_refused(
+    resource: dict[str, object], cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RequestError, match="the job has a changelog") as caught:
+        look(monkeypatch, RESOURCE, resource, cluster)
+    assert "flinkConfiguration" in str(caught.value.advice)
+
+
+@pytest.mark.parametrize("name", CLAIM_MODE_OPTIONS)
+def test_resource_with_claim_mode_is_accepted_unless_the_result_refers_to_the_source(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(monkeypatch, RESOURCE, {name: "CLAIM"})
+    look(monkeypatch, RESOURCE, {"execution": {name.removeprefix("execution."): "claim"}})
+    look(monkeypatch, RESOURCE, {}, {name: "CLAIM"})
+    with pytest.raises(RequestError, match="the job has a changelog"):
+        look(monkeypatch, RESOURCE, {name: "CLAIM"}, refers=True)
+
+
+@pytest.mark.parametrize("hand_over", [JAR, RESOURCE, Print()])
+def test_jobs_without_a_changelog_and_printed_commands_are_accepted(
+    hand_over: HandOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(monkeypatch, hand_over, changelog=isinstance(hand_over, Print))

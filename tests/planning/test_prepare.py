@@ -1,0 +1,73 @@
+"""Refusal of results in RocksDB directories that the job, with its own RocksDB options, could not open."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import Request, make_request
+from rescale.planning.request.result_files import Files, Format
+from rescale.rocksdb.database_layout import LEVELS
+from rescale.snapshot.databases.live_tables import refuse_few_levels_of
+from rescale.text.errors import UnsupportedError
+from support import edited
+from support.snapshots import opened
+
+FIFO, FEW = (b"compaction_style", b"kCompactionStyleFIFO"), (b"num_levels", b"6")
+
+
+def with_option(directory: Path, option: tuple[bytes, bytes]) -> Path:
+    """Set an option of all column families in the OPTIONS files of a snapshot."""
+    name, value = option
+    assert edited.edit_files(
+        directory, "OPTIONS", lambda content: re.sub(rb"(?m)^(\s*%s)=.*$" % name, rb"\1=%s" % value, content)
+    )
+    return directory
+
+
+def rewritten(source: Path, result_format: Format = Format.KEEP) -> Request:
+    """Return a request for rows under new key groups."""
+    target = str(source.parent / "target")
+    return make_request(str(source), target, ["3"], max_parallelism=["1000"], format=result_format)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return edited.relocated("2-rocksdb-native", tmp_path / "source")
+
+
+@pytest.mark.parametrize("option", [FIFO, FEW], ids=["fifo", "few"])
+def test_rewritten_rows_are_refused_if_rocksdb_lacks_their_level(source: Path, option: tuple[bytes, bytes]) -> None:
+    with_option(source, option)
+    with pytest.raises(UnsupportedError, match="too few levels") as caught:
+        prepare(rewritten(source))
+    assert caught.value.operator
+    assert caught.value.found == b"=".join(option).decode()
+    assert "canonical result" in str(caught.value.advice)
+    assert prepare(rewritten(source, Format.CANONICAL)).plan.operators
+
+
+@pytest.mark.parametrize(("option", "refused"), [(FIFO, True), (FEW, False)], ids=["fifo", "few"])
+def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes, bytes], refused: bool) -> None:
+    with_option(source, option)
+    target = str(source.parent / "target")
+    request = make_request(str(source), target, ["3"])
+    if refused:
+        with pytest.raises(UnsupportedError, match="too few levels"):
+            prepare(request)
+    else:
+        assert any(operator.compacted for operator in prepare(request).plan.operators)
+    referring = prepare(make_request(str(source), target, ["3"], files=Files.REFER)).plan
+    assert any(operator.databases for operator in referring.operators)
+
+
+@pytest.mark.parametrize("name", ["2-rocksdb-native", "2-changelog-over-rocksdb"])
+def test_options_of_directories_and_of_those_below_changelogs_are_checked(name: str) -> None:
+    snapshot = opened(name)
+    (operator,) = (operator for operator in snapshot.operators if operator.databases or operator.changelogs)
+    refuse_few_levels_of(snapshot, operator, LEVELS)
+    with pytest.raises(UnsupportedError, match="too few levels"):
+        refuse_few_levels_of(snapshot, operator, LEVELS + 1)
