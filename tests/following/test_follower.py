@@ -32,6 +32,7 @@ from rescale.runstate.follower.rounds import (
     RoundKind,
     described_rounds,
     finished_rounds,
+    followed_job,
     read_round,
     round_target,
 )
@@ -304,7 +305,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     if published:
         publish(failed)
     assert (published_plan(follower.target, follower.by) is not None) == published
-    leave(follower)
+    leave(follower.target, job.directory, follower.by)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
@@ -338,8 +339,9 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     claim(finish_of_another, by={"host": "there"})
     carry_out(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
-    leave(follower)
+    leave(follower.target, job.directory, follower.by)
     assert is_published(finish_of_another)
+    assert followed_job(follower.target) == follower.job
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:

@@ -13,9 +13,10 @@ from rescale.airflow.flink.final_checkpoint import (
     restart_checkpoint,
 )
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint
+from rescale.airflow.flink.last_checkpoint import cancel, cancel_after_checkpoint
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobToRestart
+from rescale.flink_rest.running_job import CANCELLING
 from rescale.text.errors import RescaleError
 
 
@@ -25,12 +26,13 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
     `mark` tells later tries that the job was cancelled.
     """
     is_cancelled = mark.is_set
-    if is_cancelled:
-        mark.set(mark.checkpoint)
+    mark.renew()
     with open_flink(before.flink) as flink:
         line = flink.line(before.job_id)
-        if line is not None and not line.ended:
-            cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set)
+        if is_cancelled and line is not None and line.state == CANCELLING:
+            cancel(flink, before.job_id)
+        elif line is not None and not line.ended:
+            cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set_before_cancel)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",

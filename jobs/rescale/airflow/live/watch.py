@@ -13,11 +13,12 @@ from typing import Any
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
-from rescale.airflow.flink.stopping import CANCELLING, JobToRestart
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
+from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
@@ -75,7 +76,6 @@ class Watch:
             if line is not None and not line.ended and line.state != CANCELLING:
                 return False
             cancel(flink, self.before.job_id)
-        self.mark.set(self.mark.checkpoint)
         return True
 
     @property

@@ -16,7 +16,7 @@ Summary = dict[str, Any]
 OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
 PREPARE = "copy_files_ahead"
 HAND_OVER, FOLLOW, ASK_CUT, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
-ANNOUNCE = "announce"
+ANNOUNCE, GO_BACK = "announce", "go_back"
 """Ids of the tasks whose output other tasks read."""
 
 INSPECT, RESHUFFLE, REDISTRIBUTE, VALIDATE = (
