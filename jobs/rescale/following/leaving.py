@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rescale.runstate.documents import load_plan
-from rescale.runstate.follower.rounds import BETWEEN_STARTS, end_following, followed_job
+from rescale.runstate.follower.rounds import BETWEEN_STARTS, FollowedJob, end_following, followed_job
 from rescale.runstate.places import Places, cut_over_place
 from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, Transition, claim_on, is_being_discarded, state_of
+from rescale.runstate.states import TRANSITIONS, Transition, claim_on, claimed_by, is_being_discarded, state_of
+from rescale.storage.locations import contains
 from rescale.storage.store import open_store
 
 
@@ -29,6 +30,16 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
         else:
             withdraw(load_plan(Places(target, holder.plan).plan))
     end_following(target)
+
+
+def may_be_discarded(target: str, job: FollowedJob) -> bool:
+    """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
+    digest = claimed_by(target)
+    place = Places(target, digest or "").plan
+    if digest is None or open_store(place).stat(place) is None:
+        return False
+    is_its = contains(job.checkpoints, load_plan(place).source)
+    return is_its and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
 
 
 def is_left(target: str, checkpoints: str) -> bool:

@@ -71,6 +71,24 @@ def differing_tables(
     return gone, added
 
 
+def have_common_tables(earlier: Snapshot, later: Snapshot) -> bool:
+    """Return whether a subtask's database has an SST file in both checkpoints: both are of one job then.
+
+    Both snapshots list their SST files (`with_tables`). Raises `SnapshotError` as `differing_tables`.
+    """
+    databases = {
+        (operator.operator_id, database.key_groups): database
+        for operator in later.operators
+        for database in operator.databases
+    }
+    return any(
+        len(differing_tables(earlier, before, later, after)[0]) < len(before.tables)
+        for operator in earlier.operators
+        for before in operator.databases
+        if (after := databases.get((operator.operator_id, before.key_groups))) is not None
+    )
+
+
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
     """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `levels` levels.
 
