@@ -62,16 +62,20 @@ class CancelMark(NamedTuple):
             self.ti.xcom_push(key, value)
 
     def set_before_cancel(self, checkpoint: int | None) -> None:
-        """Set the mark right before the cancel. Raises `RescaleError` if the task counts as ended.
+        """Set the mark right before the cancel. Raises the error of `refuse_ended_task`."""
+        self.refuse_ended_task()
+        self.set(checkpoint)
+
+    def refuse_ended_task(self) -> None:
+        """Raise `RescaleError` if the task counts as ended: then it must not stop the job any more.
 
         That is so if somebody has marked it as failed. Airflow ends its process seconds later, and meanwhile the task
         that goes back may have found that the job still runs.
         """
         states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
         if (state := states.get(self.ti.task_id, _RUNS)) != _RUNS:
-            what = "the job is not cancelled, because somebody has ended this task"
+            what = "the job is not stopped, because somebody has ended this task"
             raise RescaleError(what, expected=f"the state {_RUNS!r}", found=state)
-        self.set(checkpoint)
 
     def renew(self) -> None:
         """Push the XComs again if an earlier try has set the mark: Airflow removes them before each try.

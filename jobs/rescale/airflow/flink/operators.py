@@ -93,6 +93,8 @@ class TakeSavepoint(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             before = job_to_restart_of(required_output(LOOK, self.before))
+            if before.taking in (StopMode.STOP, StopMode.CANCEL):
+                _mark(context, before).refuse_ended_task()
             if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run_name(context)))
             with form_access(trimmed_values(context["params"]), reads_source=True):
