@@ -172,9 +172,11 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
     base = Places(round_target(plan.target, 3), "").metadata
     open_store(base).put(base, b"metadata")
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
-    clause = "the same target and the same shape: it goes on with the rounds, unless somebody starts the job again"
+    clause = "clear all tasks of this run: it goes on with the rounds, unless somebody starts the job again"
     assert f"{clause} without its state; or" in advice
     assert "remove the 2 files" in advice
+    assert "to resume a cancelled run" not in advice, "the task would not cut over a job that was started again"
+    assert "to resume a cancelled run" in ended(xcoms, has_job=True, failed=(FOLLOW,), back="skipped").advice
     for back in ("failed", "upstream_failed"):  # there may be no job
         assert "goes on with the rounds" not in ended(xcoms, has_job=True, failed=(FOLLOW,), back=back).advice
     decide_cut_over(plan.target, OWN, "given up by ada", approved=False)

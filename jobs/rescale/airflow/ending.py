@@ -47,10 +47,8 @@ END = "end"
 
 _TITLE = "Did it go through?"
 
-_ADVICE = (
-    "the log of the first failed task says why; to resume a cancelled run, clear all tasks that did not succeed, the "
-    "skipped ones too"
-)
+_WHY = "the log of the first failed task says why"
+_ADVICE = f"{_WHY}; to resume a cancelled run, clear all tasks that did not succeed, the skipped ones too"
 
 
 def end_task(
@@ -176,7 +174,7 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
-        return RescaleError(what, path=target, found=_failed(ti), advice=_ADVICE)
+        return RescaleError(what, path=target, found=_failed(ti), advice=_WHY)
     state = state_of(target, None if claim is None else claim.plan)
     if (published := PUBLISHED.get(state)) is not None:
         return RescaleError(
@@ -186,20 +184,17 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    store, advice = open_store(target), _ADVICE
+    back = _states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
+    store, advice = open_store(target), _WHY if back == "success" else _ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
-        if _job_runs(ti) and (another_run := next_run(target, _directory(ti))) is not None:
+        job_runs = back in ("success", "skipped")
+        if job_runs and (another_run := next_run(target, _directory(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed(ti), advice=advice)
-
-
-def _job_runs(ti: Any) -> bool:
-    """Return whether the run has left its job alone, or has started it again."""
-    return _states(ti).get(sibling_task_id(ti.task_id, GO_BACK)) in ("success", "skipped")
 
 
 def _directory(ti: Any) -> str:

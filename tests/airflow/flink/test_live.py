@@ -141,7 +141,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
                 pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
             ):
                 story.follow()
-            assert "the same shape: it goes on with the rounds" in str(caught.value.advice)
+            assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)
         assert not [*open_store(story.target).list(story.target)], "the result from which the job was not started"
         made, last = len(reported), reported[-1]
         again = story.again()

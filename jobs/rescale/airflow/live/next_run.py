@@ -17,8 +17,8 @@ _ANOTHER_TARGET = "trigger another run with the job's name and another target: i
 def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:
     """Leave the rounds of the run `by` to another run, and return the advice to trigger it.
 
-    `checkpoints` is the directory of the job that the target has followed. The job runs again, so an
-    error is only logged; the next run needs another target then.
+    `checkpoints` is the directory of the job that the target has followed. The job runs again, so an error is only
+    logged; the next run needs another target then.
     """
     try:
         leave(target, checkpoints, by)
@@ -34,4 +34,7 @@ def next_run(target: str, checkpoints: str) -> str | None:
         return None
     if not finished_rounds(target):
         return "trigger another run with the job's name and the same target"
-    return "trigger another run with the job's name, the same target and the same shape: it goes on with the rounds"
+    return (
+        "trigger another run with the job's name, the same target and the same shape; or in a window that is open, "
+        "clear all tasks of this run: it goes on with the rounds"
+    )
