@@ -82,7 +82,9 @@ def mark_of(state: TaskState, xcoms: TaskState) -> CancelMark:
     return CancelMark(state, ti, "a")
 
 
-@pytest.mark.parametrize(("state", "cancels"), [("running", True), ("failed", False), ("success", False)])
+@pytest.mark.parametrize(
+    ("state", "cancels"), [("running", True), ("restarting", True), ("failed", False), ("success", False)]
+)
 def test_task_that_somebody_has_ended_does_not_cancel_the_job(state: str, cancels: bool) -> None:
     """Its process is ended seconds later; by then the task that goes back may have found that the job still runs."""
     xcoms = TaskState()

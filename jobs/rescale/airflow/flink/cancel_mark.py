@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rescale.airflow.steps.earlier_tasks import GO_BACK
+from rescale.airflow.steps.earlier_tasks import ENDED, GO_BACK
 from rescale.text.errors import RescaleError
 
 CANCELS = "cancels"
@@ -17,9 +17,6 @@ CANCELS_AFTER = "cancels_after"
 
 WENT_BACK = "went_back"
 """Key in the task's state; the value is the id of a job that the task has started again as it was."""
-
-_RUNS = "running"
-"""State of a task whose process works for it."""
 
 
 class CancelMark(NamedTuple):
@@ -73,9 +70,9 @@ class CancelMark(NamedTuple):
         that goes back may have found that the job still runs.
         """
         states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
-        if (state := states.get(self.ti.task_id, _RUNS)) != _RUNS:
+        if (state := states.get(self.ti.task_id)) in ENDED:
             what = "the job is not stopped, because somebody has ended this task"
-            raise RescaleError(what, expected=f"the state {_RUNS!r}", found=state)
+            raise RescaleError(what, expected="a task that runs", found=state)
 
     def renew(self) -> None:
         """Push the XComs again if an earlier try has set the mark: Airflow removes them before each try.

@@ -40,6 +40,9 @@ APPROVED = "approved"
 
 It is only for messages; `required_approval` decides what is carried out."""
 
+ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+"""States of tasks that have ended."""
+
 T = TypeVar("T")
 
 
