@@ -24,8 +24,7 @@ from rescale.runstate.follower.rounds import (
     round_target,
 )
 from rescale.runstate.removal import discard
-from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import have_common_tables
+from rescale.snapshot.databases.own_tables import backends_of
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints, refuse_two_starts
 from rescale.snapshot.reading.opening import open_snapshot
@@ -73,9 +72,9 @@ def _is_later(checkpoints: str, number: int, made: Round) -> bool:
 def take_over(target: str, job: FollowedJob, made: Round, prefixes: Sequence[str]) -> bool:
     """Let a target with the newest round `made` follow a later start of its job, if the directory is another one.
 
-    Returns whether it is. Raises `RequestError` unless both starts have an SST file in common (`own_tables`). A round
-    would be right for any job: but the result of another job is not what the target is for, and its base would replace
-    the rounds. An unpublished last round of the earlier start is discarded.
+    Returns whether it is. Raises `RequestError` unless both starts have a state backend in common: a restore keeps its
+    id. A round would be right for any job: but the result of another job is not what the target is for, and its base
+    would replace the rounds. An unpublished last round of the earlier start is discarded.
     """
     before = followed_job(target)
     if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
@@ -95,17 +94,22 @@ def _refuse_unrelated_job(target: str, made: Round, job: FollowedJob, prefixes: 
         advice = Advice("wait for one if the job was just started again; otherwise ", advice)
     elif not _is_later(job.checkpoints, number, made):
         shown = f"chk-{number}, which was written before that"
-    elif not have_common_tables(open_base(round_target(target, made.checkpoint), prefixes).source, with_tables(later)):
-        shown = f"chk-{number}, which shares none of its SST files"
+    elif not _have_common_backends(open_base(round_target(target, made.checkpoint), prefixes).source, later):
+        shown = f"chk-{number}, which has other state backends"
     else:
         return
     raise RequestError(
         "the target follows a job in another directory, and nothing shows that this is a later start of that job",
         path=job.checkpoints,
-        expected=f"a checkpoint with SST files of checkpoint {made.checkpoint}, from which the newest round was made",
+        expected=f"the state backends of checkpoint {made.checkpoint}, from which the newest round was made",
         found=shown,
         advice=advice,
     )
+
+
+def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
+    others = {operator.operator_id: backends_of(operator) for operator in later.operators}
+    return any(backends_of(own).items() & others.get(own.operator_id, {}).items() for own in earlier.operators)
 
 
 def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> str:

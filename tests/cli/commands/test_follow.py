@@ -99,7 +99,7 @@ def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_
         code, error = answer(capsys, "follow", another.directory, "--target", target, "--max-rounds", "1", *options)
         assert (code, error["path"]) == (2, another.directory)
         assert "nothing shows that this is a later start of that job" in error["what"]
-        assert error["found"] == "chk-4, which shares none of its SST files"
+        assert error["found"] == "chk-4, which has other state backends"
     assert follow(job, target, "--finish") == 0, "the rounds are gone"
 
 

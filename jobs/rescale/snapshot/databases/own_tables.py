@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.manifest.version_edit import LiveFile
@@ -71,22 +72,19 @@ def differing_tables(
     return gone, added
 
 
-def have_common_tables(earlier: Snapshot, later: Snapshot) -> bool:
-    """Return whether a subtask's database has an SST file in both checkpoints: both are of one job then.
+def backends_of(operator: Operator) -> dict[int, str]:
+    """Return the ids of an operator's RocksDB backends, with their key groups, by subtask.
 
-    Both snapshots list their SST files (`with_tables`). Raises `SnapshotError` as `differing_tables`.
+    A restore keeps them, unless it rescales the operator or reads a canonical savepoint.
     """
-    databases = {
-        (operator.operator_id, database.key_groups): database
-        for operator in later.operators
-        for database in operator.databases
+    handles = {
+        subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
     }
-    return any(
-        len(differing_tables(earlier, before, later, after)[0]) < len(before.tables)
-        for operator in earlier.operators
-        for before in operator.databases
-        if (after := databases.get((operator.operator_id, before.key_groups))) is not None
-    )
+    return {
+        subtask: f"{handle.backend_id} of {handle.key_groups} key groups from {handle.first_key_group} on"
+        for subtask, handle in handles.items()
+        if isinstance(handle, IncrementalHandle)
+    }
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
