@@ -130,9 +130,13 @@ def published(plan: Plan) -> XComField:
     return {**planned(plan), (PUBLISH, "return_value"): {"target": plan.target}}
 
 
-def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = ()) -> Any:
-    """Return the result of the last task of a run in which these tasks failed, or its error."""
-    instance = end_of(xcoms, {**dict.fromkeys(failed, "failed"), "validate": "upstream_failed"})
+def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = (), back: str = "success") -> Any:
+    """Return the result of the last task of a run in which these tasks failed, or its error.
+
+    `back` is the state of the task that goes back.
+    """
+    states = {"go_back": back, **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
+    instance = end_of(xcoms, states)
     with DAG("a-dag", schedule=None) as dag:
         job_end_task([LOOK]) if has_job else end_task(after_publication=[])
     end: Any = dag.get_task("end")
@@ -147,7 +151,7 @@ OWN = {"dag": "a-dag", "run": "a-run"}
 
 def followed(plan: Plan) -> XComField:
     """Return the XComs of a run whose task that follows the job did not finish."""
-    begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False)
+    begin_following(plan.target, FollowedJob(BEFORE.directory, {}), accept_unconditional=False)
     return {(FOLLOW, FOLLOWED): plan.target, (LOOK, "return_value"): LOOKED, ("go_back", "return_value"): RUNS}
 
 
@@ -168,8 +172,13 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
     base = Places(round_target(plan.target, 3), "").metadata
     open_store(base).put(base, b"metadata")
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
-    assert "this target: it goes on with the rounds, unless somebody else has started the job again; or" in advice
+    clause = "clear all tasks of this run: it goes on with the rounds, unless somebody starts the job again"
+    assert f"{clause} without its state; or" in advice
     assert "remove the 2 files" in advice
+    assert "to resume a cancelled run" not in advice, "the task would not cut over a job that was started again"
+    assert "to resume a cancelled run" in ended(xcoms, has_job=True, failed=(FOLLOW,), back="skipped").advice
+    for back in ("failed", "upstream_failed"):  # there may be no job
+        assert "goes on with the rounds" not in ended(xcoms, has_job=True, failed=(FOLLOW,), back=back).advice
     decide_cut_over(plan.target, OWN, "given up by ada", approved=False)
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
     assert "goes on with the rounds" not in advice, "the run would read the decision and give up at once"
@@ -271,6 +280,16 @@ def test_success_is_logged_in_one_sentence(plan: Plan, caplog: pytest.LogCapture
     for word in (plan.target, "clicks", "2" * 32):
         assert word in sentence
     assert "{" not in sentence
+
+
+def test_run_that_went_back_is_red_although_it_has_handed_the_job_over(plan: Plan) -> None:
+    """Its task was ended by hand, and has reported the new job before its process ended."""
+    execute_without_spark(plan)
+    handed = {(LOOK, "return_value"): LOOKED, (HAND_OVER, "return_value"): {**RUNS, "in_place_of": "1" * 32}}
+    back = {("go_back", "return_value"): {**RUNS, "job": "4" * 32, "in_place_of": "1" * 32}}
+    error = ended({**published(plan), **handed, **back, ("announce", "return_value"): {}}, has_job=True)
+    assert error.what.startswith("the result was published, but the job was started again as it was; the job 'clicks' ")
+    assert f"runs again: job {'4' * 32} runs" in error.what
 
 
 def test_error_says_from_where_the_job_was_started_again(plan: Plan) -> None:

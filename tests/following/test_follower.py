@@ -32,6 +32,7 @@ from rescale.runstate.follower.rounds import (
     RoundKind,
     described_rounds,
     finished_rounds,
+    followed_job,
     read_round,
     round_target,
 )
@@ -277,6 +278,59 @@ def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoin
             go_on()
 
 
+def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -> None:
+    """The job was started without its state, in the same directory, and its earlier checkpoints are gone."""
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    (made,) = [made for made in described_rounds(follower.target) if made.checkpoint == 4]
+    assert not follower.has_checkpoint_after(made)
+    time.sleep(1.1)  # stores have times in seconds
+    job.copy_newest(2)
+    store = open_store(home)
+    store.delete([entry.uri for entry in store.list(join(job.directory, "chk-4"))])
+    assert follower.has_checkpoint_after(made)
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
+    assert any("began anew, below 4, so the job was started without its last state" in line for line in said)
+    assert finished_rounds(follower.target) == [2]
+    assert [made.checkpoint for made in described_rounds(follower.target)] == [2]
+    assert Pins(follower.target, job.directory).numbers() == [2]
+    checkpoints_follow(job, [3])
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.root) == (RoundKind.ROUND, 1, 2)
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+@pytest.mark.parametrize(
+    ("removed", "sentence"),
+    [
+        ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that none"),
+        ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
+        ((), "going on after round 0, waiting for a checkpoint after 4"),
+    ],
+)
+def test_follower_says_what_it_waits_for(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
+) -> None:
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    job.copy_newest(4)
+    follow(follower, 0)
+    store = open_store(home)
+    for number in removed:
+        store.delete([entry.uri for entry in store.list(join(job.directory, f"chk-{number}"))])
+    sleep = Mock(side_effect=[None, KeyboardInterrupt])
+    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
+    with pytest.raises(KeyboardInterrupt):
+        follow(follower, 1)
+    assert [line.startswith(sentence.format(job.directory)) for line in said].count(True) == 1, said
+    assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
+
+
 def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
@@ -304,7 +358,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     if published:
         publish(failed)
     assert (published_plan(follower.target, follower.by) is not None) == published
-    leave(follower)
+    leave(follower.target, job.directory, follower.by)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
@@ -338,8 +392,9 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     claim(finish_of_another, by={"host": "there"})
     carry_out(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
-    leave(follower)
+    leave(follower.target, job.directory, follower.by)
     assert is_published(finish_of_another)
+    assert followed_job(follower.target) == follower.job
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:

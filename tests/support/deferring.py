@@ -15,9 +15,10 @@ from airflow.sdk import BaseOperator
 
 
 class TaskState(dict[str, Any]):
-    """State that all tries of a task share, and its XComs."""
+    """State that all tries of a task share, and its XComs. Like Airflow's store, it refuses None."""
 
     def set(self, key: str, value: Any) -> None:
+        assert value is not None
         self[key] = value
 
 
@@ -28,7 +29,9 @@ def run_operator(operator: BaseOperator, run_id: str, state: TaskState | None = 
     instance = SimpleNamespace(
         dag_id="a-dag", run_id=run_id, task_id=operator.task_id, xcom_push=state.set, xcom_pull=pulled
     )
-    context: Any = {"ti": instance, "params": {"connection": None}, "task_state_store": state}
+    instance.get_task_states = lambda **_: {run_id: {}}
+    run = SimpleNamespace(dag_id="a-dag", run_id=run_id)
+    context: Any = {"ti": instance, "dag_run": run, "params": {"connection": None}, "task_state_store": state}
     method, arguments = "execute", {}
     with patch("rescale.airflow.flink.operators._PERIOD_SECONDS", 0.2):
         while True:

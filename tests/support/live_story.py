@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import inspect_job
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
-from rescale.airflow.steps.earlier_tasks import XComField
+from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField
 from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
@@ -56,7 +56,10 @@ class LiveStory:
 
     def follow(self, closes: datetime | None = None) -> dict[str, Any]:
         """Try the task once, in a window that closes then, and return its summary."""
-        instance = SimpleNamespace(dag_id="a-dag", run_id=self.run_id, task=None, xcom_push=self.state.set)
+        instance = SimpleNamespace(
+            dag_id="a-dag", run_id=self.run_id, task_id=FOLLOW, task=None, xcom_push=self.state.set
+        )
+        instance.get_task_states = lambda **_: {self.run_id: {}}
         instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}
         with _no_events():
             return _follow(

@@ -24,8 +24,10 @@ from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
     FOLLOWED,
+    GO_BACK,
     HAND_OVER,
     INSPECT,
+    LOOK,
     PLAN,
     PUBLISH,
     VERIFY,
@@ -45,10 +47,8 @@ END = "end"
 
 _TITLE = "Did it go through?"
 
-_ADVICE = (
-    "the log of the first failed task says why; to resume a cancelled run, clear all tasks that did not succeed, the "
-    "skipped ones too"
-)
+_WHY = "the log of the first failed task says why"
+_ADVICE = f"{_WHY}; to resume a cancelled run, clear all tasks that did not succeed, the skipped ones too"
 
 
 def end_task(
@@ -165,8 +165,8 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
 
 def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
+    from rescale.airflow.live.next_run import next_run
     from rescale.airflow.rejection import PUBLISHED
-    from rescale.runstate.follower.rounds import finished_rounds
     from rescale.runstate.places import beside, cut_over_place, follower_place
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -174,7 +174,7 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
-        return RescaleError(what, path=target, found=_failed(ti), advice=_ADVICE)
+        return RescaleError(what, path=target, found=_failed(ti), advice=_WHY)
     state = state_of(target, None if claim is None else claim.plan)
     if (published := PUBLISHED.get(state)) is not None:
         return RescaleError(
@@ -184,16 +184,24 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    store, advice = open_store(target), _ADVICE
+    back = _states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
+    store, advice = open_store(target), _WHY if back == "success" else _ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
-        if claim is None and cut_over_place(target) not in files and finished_rounds(target):
-            advice += "; or trigger another run with the job's name and this target: it goes on with the rounds, unless"
-            advice += " somebody else has started the job again"
+        job_runs = back in ("success", "skipped")
+        if job_runs and (another_run := next_run(target, _directory(ti))) is not None:
+            advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed(ti), advice=advice)
+
+
+def _directory(ti: Any) -> str:
+    """Return the directory with the checkpoints of the job that the run has followed."""
+    looked: Summary = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, LOOK))
+    directory: str = looked["before"]["directory"]
+    return directory
 
 
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
@@ -233,6 +241,8 @@ def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
     If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
     there is nothing for `compare_all_records` to do.
     """
+    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # a task was ended by hand meanwhile
+        raise RescaleError("the result was published, but the job was started again as it was", path=target)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
     for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:

@@ -12,6 +12,9 @@ from rescale.flink.start import common_parallelism
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 """The globally terminal states of `JobStatus`."""
 
+CANCELLING = "CANCELLING"
+"""State of a job that was cancelled and has not ended yet."""
+
 _RESTORED = ("RUNNING", "FINISHED")
 """The values of `ExecutionState` of a task that has restored its state."""
 

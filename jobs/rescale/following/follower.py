@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
-from rescale.following.round_description import describe_round
+from rescale.following.leaving import may_be_discarded
+from rescale.following.round_description import complete_newest_round, describe_round, round_before
 from rescale.following.round_plan import RoundPlan, plan_round
+from rescale.following.starts import forget_earlier_start, has_begun_anew, take_over, waiting_sentence
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -46,13 +48,11 @@ from rescale.runstate.follower.rounds import (
 from rescale.runstate.places import Places
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
+from rescale.runstate.states import State, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
-from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
@@ -96,6 +96,8 @@ class Follower:
         with self.following():
             self._publish_due(limits)
             rounds, newest = 0, self.newest_round()
+            if newest is not None and limits.max_rounds != 0:
+                self.say(f"going on after round {newest.number}, waiting for a checkpoint after {newest.checkpoint}")
             while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
                 rounds += newest is not None
                 newest = self._compare_records(self.next_round())
@@ -114,7 +116,7 @@ class Follower:
         """
         self._begin()
         try:
-            self._complete_newest()
+            complete_newest_round(self.target)
             with self._pinning() if pins else nullcontext():
                 yield
         except RescaleError:
@@ -155,12 +157,18 @@ class Follower:
         """Return whether a round is of the followed start of the job, and not of an earlier one."""
         return made.checkpoint in self._pins.numbers()
 
+    def has_checkpoint_after(self, made: Round) -> bool:
+        """Return whether the job has a checkpoint for a round after this one."""
+        newer = complete_checkpoints(self.job.checkpoints)[-1:] > [made.checkpoint]
+        return newer or has_begun_anew(self.job.checkpoints, made)
+
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
         before = self.newest_round()
         newest = -1 if before is None else before.checkpoint
         while True:
             pinned = self._next_pinned(newest)
+            before = self.newest_round()
             try:
                 planned = self._plan(pinned)
             except UnsupportedError as error:
@@ -176,7 +184,7 @@ class Follower:
     def plan_last(self) -> RoundPlan:
         """Plan the last round: from the newest checkpoint in its own place, not from pins, into the target itself."""
         refuse_another_job(self.target, self.job)
-        self._complete_newest()
+        complete_newest_round(self.target)
         numbers = complete_checkpoints(self.job.checkpoints)
         if not numbers:
             raise RequestError(
@@ -189,7 +197,10 @@ class Follower:
         refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
         planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
-        self._discard_older(planned.prepared.plan)
+        is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
+        if is_taken and may_be_discarded(self.target, self.job):
+            self.say("discarding an unpublished result of an older checkpoint")
+            discard(self.target, keeps_follower=True)
         return planned
 
     def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
@@ -199,11 +210,23 @@ class Follower:
         """
         return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
+    def take_over(self) -> None:
+        """Go on with rounds of an earlier start of the job, which had another directory.
+
+        Raises `RequestError` if nothing shows that the target follows an earlier start of this job. Without rounds, or
+        if the target does not follow another directory in the same shape, nothing is done.
+        """
+        complete_newest_round(self.target)
+        made = self.newest_round()
+        if made is not None and take_over(self.target, self.job, made, self._prefixes):
+            begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
+            self.say(f"the job was started again, and its checkpoints are in {self.job.checkpoints} now")
+
     def _begin(self) -> None:
         self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
-        holder = claimed_by(self.target)
-        state = state_of(self.target, holder)
-        if state is not State.FREE and not self._may_be_discarded(holder):
+        self.take_over()
+        state = state_of(self.target, claimed_by(self.target))
+        if state is not State.FREE and not may_be_discarded(self.target, self.job):
             raise RequestError(
                 "the target is taken",
                 path=self.target,
@@ -243,7 +266,7 @@ class Follower:
         """Wait for a checkpoint that is newer than `newest`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
-        tried, attempts = -1, 0
+        tried, attempts, waits_for = -1, 0, ""
         numbers: list[int] = []
         while True:
             refuse_another_job(self.target, self.job)
@@ -260,9 +283,14 @@ class Follower:
                     if attempts == _ATTEMPTS:
                         raise
                     self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
-            elif tried == -1 and newest == -1:
-                tried = -2
-                self.say(f"waiting for the first complete checkpoint in {self.job.checkpoints}")
+            else:
+                before_wait, waits_for = waits_for, waiting_sentence(self.job.checkpoints, newest, numbers)
+                if numbers and numbers[-1] < newest:
+                    with self._pins_lock:
+                        forgotten = forget_earlier_start(self._pins)
+                    newest, waits_for = (newest, waits_for) if forgotten is None else (-1, forgotten)
+                if waits_for not in ("", before_wait):
+                    self.say(waits_for)
             time.sleep(POLL_SECONDS)
 
     def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
@@ -286,7 +314,7 @@ class Follower:
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
-        made = describe_round(plan, read_certificate(target), self._round_before(plan))
+        made = describe_round(plan, read_certificate(target), round_before(self.target, plan))
         seconds = time.monotonic() - planned.begun
         last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
         made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)
@@ -302,19 +330,6 @@ class Follower:
         claim(plan, accept_unconditional=self.accept_unconditional, by=self.by)
         self.move(plan, proof)
         publish(plan, accept_unconditional=self.accept_unconditional)
-
-    def _round_before(self, plan: Plan) -> Round | None:
-        older = [number for number in finished_rounds(self.target) if number < plan.checkpoint_id]
-        return read_round(self.target, older[-1]) if older else None
-
-    def _complete_newest(self) -> None:
-        """Write the document of the newest round, if the process that made it was killed too early."""
-        for number in finished_rounds(self.target)[-1:]:
-            if read_round(self.target, number) is None:
-                target = round_target(self.target, number)
-                certificate = read_certificate(target)
-                plan = load_plan(Places(target, certificate.plan or "").plan)
-                write_round(self.target, describe_round(plan, certificate, self._round_before(plan)))
 
     def _prune(self, newest: Round) -> None:
         """Remove rounds that no later round can continue, then the pins that only these rounds needed."""
@@ -358,25 +373,6 @@ class Follower:
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)
         return compared
-
-    def _discard_older(self, plan: Plan) -> None:
-        """Discard an unpublished last round that was made from an older checkpoint of the job."""
-        if state_of(self.target, plan.digest) is not State.TAKEN:
-            return
-        holder = claimed_by(self.target)
-        if self._may_be_discarded(holder):
-            self.say("discarding an unpublished result of an older checkpoint")
-            discard(self.target, keeps_follower=True)
-
-    def _may_be_discarded(self, digest: str | None) -> bool:
-        """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
-        place = Places(self.target, digest or "").plan
-        if digest is None or open_store(place).stat(place) is None:
-            return False
-        return (
-            contains(self.job.checkpoints, load_plan(place).source)
-            and Transition.DISCARD in TRANSITIONS[state_of(self.target, digest)]
-        )
 
 
 def _values(options: Values) -> Values:

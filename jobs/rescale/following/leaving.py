@@ -1,29 +1,57 @@
-"""The end of a follower whose cut-over has failed: the job was started again, and its next start can be followed."""
+"""The end of a follower whose job was started again as it was: a follower of the job's next start takes the rounds."""
 
 from __future__ import annotations
 
-from rescale.following.follower import Follower
+from collections.abc import Mapping
+
 from rescale.runstate.documents import load_plan
-from rescale.runstate.follower.rounds import end_following, followed_job
-from rescale.runstate.places import Places
+from rescale.runstate.follower.rounds import BETWEEN_STARTS, FollowedJob, end_following, followed_job
+from rescale.runstate.places import Places, cut_over_place
+from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
+from rescale.runstate.states import TRANSITIONS, Transition, claim_on, claimed_by, is_being_discarded, state_of
+from rescale.storage.locations import contains
+from rescale.storage.store import open_store
 
 
-def leave(follower: Follower) -> None:
+def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of that start.
 
-    The last round is removed, even if it is published, because no job runs from it; a result of another run stays. Does
-    nothing if the target no longer follows this job.
+    The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
+    nothing if another run has claimed the target, or if it no longer follows the job in the directory `checkpoints`.
     """
-    target = follower.target
-    if followed_job(target) != follower.job:
+    followed, holder = followed_job(target), claim_on(target)
+    if followed is None or followed.checkpoints != checkpoints or (holder is not None and holder.by != by):
         return
-    holder = claim_on(target)
-    if holder is not None and holder.by == follower.by:
+    if holder is not None:
         if Transition.DISCARD in TRANSITIONS[state_of(target, holder.plan)]:
             discard(target, keeps_follower=True)
         else:
             withdraw(load_plan(Places(target, holder.plan).plan))
     end_following(target)
+
+
+def may_be_discarded(target: str, job: FollowedJob) -> bool:
+    """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
+    digest = claimed_by(target)
+    place = Places(target, digest or "").plan
+    if digest is None or open_store(place).stat(place) is None:
+        return False
+    is_its = contains(job.checkpoints, load_plan(place).source)
+    return is_its and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
+
+
+def is_left(target: str, checkpoints: str) -> bool:
+    """Return whether another run may follow a job into the target that has followed one in this directory.
+
+    It may not if a run has claimed the target, if the target follows another start of the job, or if the cut-over of a
+    run was decided, which would hold for the next one.
+    """
+    followed = followed_job(target)
+    if followed is None or followed.checkpoints not in (BETWEEN_STARTS, checkpoints):
+        return False
+    if claim_on(target) is not None or is_being_discarded(target):
+        return False
+    decision = cut_over_place(target)
+    return open_store(decision).stat(decision) is None and holds_only_prepared_files(target)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rescale.flink.keyed.header import LEFT_OUT, require_header
-from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.new_streams import RekeyedDirectory
@@ -27,7 +26,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
-from rescale.snapshot.databases.own_tables import OwnTables, own_tables, tables_in_between
+from rescale.snapshot.databases.own_tables import OwnTables, backends_of, own_tables, tables_in_between
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
@@ -238,7 +237,7 @@ class _OperatorContinuation:
                 found=f"parallelism {shapes[1][0]}, max parallelism {shapes[1][1]}",
                 advice=FULL_RUN,
             )
-        before, after = _backends(self.earlier), _backends(self.later)
+        before, after = backends_of(self.earlier), backends_of(self.later)
         for subtask in sorted(before.keys() & after.keys()):
             if before[subtask] != after[subtask]:
                 raise RequestError(
@@ -369,16 +368,6 @@ def _is_written_by_row(rekeying: Rekeying) -> bool:
     return rekeying.stream_type is RekeyedDirectory
 
 
-def _backends(operator: Operator) -> dict[int, str]:
-    """Return the ids of an operator's RocksDB backends, with their key groups, by subtask."""
-    handles = {
-        subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
-    }
-    return {
-        subtask: f"{handle.backend_id} of {handle.key_groups} key groups from {handle.first_key_group} on"
-        for subtask, handle in handles.items()
-        if isinstance(handle, IncrementalHandle)
-    }
 
 
 def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:

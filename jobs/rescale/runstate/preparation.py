@@ -52,6 +52,12 @@ def is_prepared(target: str) -> bool:
     return open_store(place).stat(place) is not None
 
 
+def holds_only_prepared_files(target: str) -> bool:
+    """Return whether a target holds no files, or only files that were copied ahead."""
+    names = [name(entry.uri) for entry in open_store(target).list(target)]
+    return not names or (is_prepared(target) and all(map(is_prepared_file, names)))
+
+
 def prepared_sizes(plan: Plan) -> dict[str, int]:
     """Return the sizes in bytes of the files that can be copied ahead, by their names in the target."""
     return {

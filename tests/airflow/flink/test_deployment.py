@@ -13,6 +13,7 @@ from kubernetes.client import ApiException
 from rescale.airflow.flink import deployment, stopping
 from rescale.airflow.flink.deployment import DeploymentSpec, redeploy
 from rescale.airflow.flink.starting import check_hand_over, start_job
+from rescale.airflow.flink.stopping import JobToRestart, go_back
 from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
@@ -119,6 +120,27 @@ def test_session_job_of_the_operator_is_not_started_from_a_jar(
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
         stopping.inspect_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+
+
+def test_patch_is_for_the_version_that_was_read(resource: dict[str, Any], patch: Mock) -> None:
+    """A late one, whose answer was lost, would otherwise change the specification under a later one's nonce."""
+    resource["metadata"] = {"name": "clicks", "resourceVersion": "77"}
+    redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None))
+    assert patch.call_args.args[-1]["metadata"] == {"resourceVersion": "77"}
+    patch.side_effect = ApiException(409, "Conflict")
+    with pytest.raises(StoreError, match="temporary problem"):
+        redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None))
+
+
+def test_job_that_goes_back_to_a_checkpoint_does_not_own_it(resource: dict[str, Any], patch: Mock) -> None:
+    for taking, is_set in ((StopMode.CHECKPOINT, True), (StopMode.STOP, False)):
+        before = JobToRestart(
+            "flink", "1" * 32, "clicks", taking, "s3://b/c", 2, WHERE, DeploymentSpec(None, 2, None), 7
+        )
+        go_back(before, "run", "s3://b/c/chk-8")
+        options = patch.call_args.args[-1]["spec"]["flinkConfiguration"]
+        assert ("NO_CLAIM" in options.values()) is is_set
+    assert resource["spec"]["job"] == {"parallelism": 2}
 
 
 @pytest.mark.parametrize("refers", [True, False])

@@ -15,13 +15,15 @@ from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import GoBack
-from rescale.airflow.flink.questions import JobStartQuestion, SavepointQuestion
+from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
 from rescale.airflow.hand_overs import Print, RunJar
+from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, StopMode
 from rescale.text.errors import RequestError, StoreError
+from support.deferring import TaskState, run_operator
 
 RUN = "rescale_job/manual"
 BEFORE = JobToRestart(
@@ -47,6 +49,9 @@ class Cluster:
     def answer(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
         last = path.rpartition("/")[2]
+        if request.method == "PATCH":
+            self.jobs[last] = "CANCELED"
+            return httpx.Response(202, json={})
         if request.method == "POST":
             self.asked_for.append(path)
             return httpx.Response(202, json={"request-id": "", "jobid": ""})
@@ -185,9 +190,63 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     sources: list[str | None] = []
     monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: sources.append(given[2]) or {})
     monkeypatch.setattr(Cancelled, "_finish", lambda _, answer: answer)
-    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
-    task.execute(context)
+    run_operator(task, "manual")
     assert sources == ["s3://b/chk-8"]
+
+
+RUNS = {"job": "2" * 32, "name": "clicks", "parallelism": 2, "restored_from": "s3://b/savepoint-1"}
+TAKEN = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
+
+
+def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink did not answer the request in time, and carried it out while the old job was started again."""
+    new = next(ids(*stopping._seed("a-dag/manual", BEFORE)))
+
+    def go_back(*_: object) -> Any:
+        cluster.jobs[new] = "RUNNING"
+        return RUNS
+
+    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", go_back)
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    assert run_operator(task, "manual") == {**RUNS, "in_place_of": BEFORE.job_id}
+    assert cluster.jobs[new] == "CANCELED"
+
+
+def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hand-over whose task was ended by hand may still report that the new job runs, before its process ends."""
+    cluster.jobs[next(ids(*stopping._seed("a-dag/manual", BEFORE)))] = "RUNNING"
+    handed_over = [False, True]
+    monkeypatch.setattr("rescale.airflow.job.job_tasks._was_handed_over", lambda *_: handed_over.pop(0))
+    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *_: RUNS)
+    questions: list[object] = []
+    ask = JobEndQuestion.ask
+
+    def not_yet(question: JobEndQuestion) -> Any:
+        questions.append(question)
+        return None if len(questions) == 1 else ask(question)
+
+    monkeypatch.setattr(JobEndQuestion, "ask", not_yet)
+    task = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    assert run_operator(task, "manual")["job"] == RUNS["job"]
+    assert handed_over == [True]
+
+
+def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been handed over by another run, whose new job would run beside it."""
+    again, state = next(ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
+    starts: list[object] = []
+    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: starts.append(given) or RUNS)
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    run_operator(task, "manual", state)
+    cluster.jobs[again] = "RUNNING"
+    assert run_operator(task, "manual", state)["job"] == RUNS["job"], "a retry finds it"
+    for ended in ("CANCELED", None):  # Flink forgets it
+        cluster.jobs.pop(again)
+        if ended:
+            cluster.jobs[again] = ended
+        with pytest.raises(TaskEnded, match="has started the job again, and that job has ended since"):
+            run_operator(task, "manual", state)
+    assert len(starts) == 2
 
 
 def test_start_command_is_printed_before_flink_is_asked(
@@ -197,9 +256,7 @@ def test_start_command_is_printed_before_flink_is_asked(
         raise StoreError("Flink cannot be reached")
 
     monkeypatch.setattr(stopping, "open_flink", unreachable)
-    taken = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
-    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=taken)
-    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     with pytest.raises(TaskEnded):
-        task.execute(context)
+        run_operator(task, "manual")
     assert "flink run -s s3://b/savepoint-1 -p 2" in capfd.readouterr().out

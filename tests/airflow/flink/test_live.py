@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
+from rescale.airflow.flink import stopping
 from rescale.airflow.flink.cancel_mark import CANCELS
-from rescale.airflow.flink.last_checkpoint import newest_checkpoint
+from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.live.watch import Watch
 from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.cli.main import main
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -80,7 +83,7 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
     wait_until(lambda: cluster.counts(old), "the job to count on")
     assert go_back(story)["job"] == old, "the task that goes back finds it"
     assert not [*open_store(story.target).list(story.target)], "the result from which the job did not start"
-    with pytest.raises(RequestError, match="failed in an earlier try of this task, which started the job again"):
+    with pytest.raises(RequestError, match="the cut-over failed before, and the job was started again as it was"):
         story.follow()
     assert cluster.alive() == {old}
 
@@ -98,10 +101,21 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
 
 
 @pytest.mark.slow
-def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
-    """The job has another directory of checkpoints then, and uploads all files again, under new names."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path, killed: bool) -> None:
+    """The job has another directory of checkpoints then, and uploads all files again, under new names.
+
+    If the cut-over is killed for good, after it has published, the task that goes back starts the job again.
+    """
     story = begin(
-        cluster, tmp_path / "again", "150000", "500", "100", main="Bulk", options=SMALL_FILES, cut_over="when approved"
+        cluster,
+        tmp_path / f"again-{killed}",
+        "150000",
+        "500",
+        "100",
+        main="Bulk",
+        options=SMALL_FILES,
+        cut_over="when approved",
     )
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
     reported: list[Round] = []
@@ -114,12 +128,21 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
             decide_cut_over(story.target, {"by": "a test"}, "said so", approved=True)
 
     with patch.object(Watch, "report", approve):
-        with (
-            patch.object(cut_over, "publish", side_effect=UnsupportedError("it cannot be published")),
-            pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
-        ):
-            story.follow()
-        assert "the same target: it goes on with the rounds" in str(caught.value.advice)
+        if killed:
+            with (
+                patch.object(cut_over, "hand_job_over", side_effect=KeyboardInterrupt),
+                pytest.raises(KeyboardInterrupt),
+            ):
+                story.follow()
+            assert go_back(story)["in_place_of"] == story.job_id
+        else:
+            with (
+                patch.object(cut_over, "publish", side_effect=UnsupportedError("it cannot be published")),
+                pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
+            ):
+                story.follow()
+            assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)
+        assert not [*open_store(story.target).list(story.target)], "the result from which the job was not started"
         made, last = len(reported), reported[-1]
         again = story.again()
         again.state.update(story.state)  # as if all tasks of the run were cleared
@@ -133,6 +156,32 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
     assert cluster.alive() == {summary["job"]}
     assert summary["source"] == newest_checkpoint(again.before.directory)
     assert _verify(summary, again.form, None)["verdict"] == "complete"
+
+
+@pytest.mark.slow
+def test_rounds_on_a_command_line_go_on_after_a_restart(
+    cluster: SessionCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody has started the job again from its last checkpoint, so it has another directory."""
+    story = begin(cluster, tmp_path / "by-hand", "150000", "500", "100", main="Bulk", options=SMALL_FILES)
+    wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
+
+    def follow(directory: str, rounds: int) -> Any:
+        shape = ["--parallelism", "3", "--max-parallelism", "256"]
+        limits = ["--max-rounds", str(rounds), "--output", "json"]
+        assert main(["follow", directory, "--target", story.target, *shape, *limits]) == 0
+        (made,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+        return made
+
+    base = follow(story.before.directory, 0)
+    with cluster.open() as flink:
+        cancel(flink, story.job_id)
+    stopping.go_back(story.before, "by hand", newest_checkpoint(story.before.directory))
+    again = story.again()
+    assert again.before.directory != story.before.directory
+    made = follow(again.before.directory, 1)
+    assert (made["kind"], made["number"], made["root"]) == ("round", 1, base["checkpoint"])
+    assert made["bytes_read"] < base["bytes_read"]
 
 
 @pytest.mark.slow

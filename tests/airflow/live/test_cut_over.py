@@ -16,7 +16,7 @@ from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
-from rescale.text.errors import RescaleError, SnapshotError, StoreError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError
 
 ROUND: Any = SimpleNamespace(bytes_read=10)
 ANSWERS = Mock()
@@ -27,7 +27,7 @@ class Job:
 
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
-        self.target = "target"
+        self.target, self.by = "target", {"run": "a"}
 
     def take_source(self, *_: object) -> None:
         self.checkpoint += 1
@@ -125,7 +125,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
     monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
-    monkeypatch.setattr(cut_over, "leave", lambda _: None)
+    monkeypatch.setattr(cut_over, "leave_rounds", lambda *_: "trigger another run")
     monkeypatch.setattr(cut_over, "go_back", go_back)
     return snapshots
 
@@ -146,19 +146,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
     error, _ = failed(cut(Job()), monkeypatch, SnapshotError("no space is left", advice=advice))
     assert error.what == "the cut-over failed, and the job runs again as it was: no space is left"
     assert restarts == ["chk-1"]
-    assert error.advice is not None
-    assert error.advice.startswith("make room; then trigger another run" if advice else "trigger another run")
-    assert "the same target" in error.advice
-
-
-def test_rounds_that_cannot_be_left_to_another_run_need_another_target(
-    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
-) -> None:
-    monkeypatch.setattr(cut_over, "leave", Mock(side_effect=StoreError("the store is busy")))
-    error, _ = failed(cut(Job()), monkeypatch, SnapshotError("gone"))
-    assert restarts
-    assert error.advice is not None
-    assert "another target" in error.advice
+    assert error.advice == ("make room; then trigger another run" if advice else "trigger another run")
 
 
 def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
@@ -169,6 +157,61 @@ def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
     failed(cutting, monkeypatch, SnapshotError("gone"))
     _, attempt = failed(cutting, monkeypatch, SnapshotError("gone"))
     assert not attempt.called
+    assert restarts == ["chk-1"]
+
+
+@pytest.mark.parametrize(("stopped", "is_started_again"), [("a", True), ("b", False)])
+def test_try_after_the_task_that_goes_back_leaves_the_job_alone(
+    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], stopped: str, is_started_again: bool
+) -> None:
+    """The task that goes back has started the job again; that may be the job of an earlier pass of the run."""
+    cutting = cut(Job())
+    cutting.mark.ti.xcom_pull.return_value = {"job": "c", "in_place_of": stopped}
+    _, attempt = failed(cutting, monkeypatch, SnapshotError("gone"))
+    assert attempt.called is not is_started_again
+    assert restarts == ([] if is_started_again else ["chk-1"])
+
+
+def test_job_that_still_runs_does_not_count_as_started_again(
+    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
+) -> None:
+    """After a failover of the JobManager, a later try may cancel it once more, and must complete the cut-over then."""
+    monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "a", "name": "clicks", "went_back": False})
+    cutting = cut(Job())
+    failed(cutting, monkeypatch, SnapshotError("gone"))
+    assert not restarts
+    assert not cutting.mark.went_back
+
+
+def test_new_job_whose_start_comes_through_late_is_ended(
+    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
+) -> None:
+    """Flink did not answer the request in time, and carried it out while the old job was started again."""
+    ended: list[str] = []
+
+    def end_pending_work(*_: object) -> dict[str, object] | None:
+        if not restarts or ended:
+            return None
+        ended.append("the new job")
+        return {"job": "new"}
+
+    monkeypatch.setattr(cut_over, "end_pending_work", end_pending_work)
+    failed(cut(Job()), monkeypatch, SnapshotError("gone"))
+    assert restarts == ["chk-1"]
+    assert ended
+
+
+def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]) -> None:
+    """The task that goes back has started the old one since this task looked for it."""
+    start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: SimpleNamespace(start=start))
+    monkeypatch.setattr(cut_over, "refuse_stop_in_between", lambda *_: None)
+    monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"job": "new"})
+    monkeypatch.setattr(cut_over, "refuse_running_job", Mock(side_effect=RequestError("the job still runs")))
+    cutting = cut(Job())
+    cutting.before.hand_over = None
+    with pytest.raises(WentBackError, match="the job still runs"):
+        cutting.complete(Stopwatch())
     assert restarts == ["chk-1"]
 
 

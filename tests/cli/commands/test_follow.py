@@ -53,6 +53,56 @@ def test_follow_prints_a_line_for_each_round_and_finish_publishes(
     assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
 
 
+def later_start(job: Checkpoints, tmp_path: Path, number: int, fixture: str = "2-rocksdb-incremental") -> Checkpoints:
+    """Return a job with a checkpoint of this number, whose files were all uploaded again, in another directory."""
+    again = checkpoints_in(fixture, f"{job.directory}-again", tmp_path / "again")
+    again.copy_newest(number)
+    again.delete_older(number)
+    return again
+
+
+def test_rounds_go_on_when_the_job_was_started_again(
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """It was started from its last checkpoint, under another id, while its follower was off."""
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    again = later_start(job, tmp_path, 4)
+    capsys.readouterr()
+    assert follow(again, target, "--max-rounds", "1", "--output", "json") == 0
+    output = capsys.readouterr()
+    (made,) = [json.loads(line) for line in output.out.splitlines()]
+    assert (made["kind"], made["number"], made["checkpoint"], made["bytes_read"]) == ("round", 1, 4, 0)
+    assert f"the job was started again, and its checkpoints are in {again.directory} now" in output.err
+    assert follow(job, target, "--max-rounds", "1") == 2
+    assert "chk-3, which was written before that" in capsys.readouterr().err
+    assert follow(again, target, "--finish") == 0
+    assert diff(open_snapshot(again.newest), open_snapshot(target)).equal
+
+
+def test_last_round_of_a_job_that_was_started_again_and_cancelled(
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    again = later_start(job, tmp_path, 4)
+    assert follow(again, target, "--finish") == 0, capsys.readouterr()
+    assert diff(open_snapshot(again.newest), open_snapshot(target)).equal
+
+
+def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_path: Path, capsys: Captured) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    capsys.readouterr()
+    code, error = answer(capsys, "follow", str(tmp_path / "empty"), "--target", target, "--max-rounds", "1")
+    assert (code, error["found"]) == (2, "no complete checkpoint")
+    assert "wait for one if the job was just started again" in error["advice"]
+    another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
+    for options in ((), ("--finish",)):
+        code, error = answer(capsys, "follow", another.directory, "--target", target, "--max-rounds", "1", *options)
+        assert (code, error["path"]) == (2, another.directory)
+        assert "nothing shows that this is a later start of that job" in error["what"]
+        assert error["found"] == "chk-4, which has other state backends"
+    assert follow(job, target, "--finish") == 0, "the rounds are gone"
+
+
 def test_different_max_parallelisms_need_consent_before_the_base(
     job: Checkpoints, target: str, capsys: Captured
 ) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rescale.airflow.steps.earlier_tasks import ENDED, GO_BACK
+from rescale.text.errors import RescaleError
+
 CANCELS = "cancels"
 """Key in the task's state, and of its XCom; the value is the id of the job."""
 
 CANCELS_AFTER = "cancels_after"
-"""Key in the same places; the value is the number of a checkpoint that the job had completed before the cancel."""
+"""Key in the same places; the value is the number of a checkpoint that the job had completed before the cancel.
+
+0 if it is unknown."""
 
 WENT_BACK = "went_back"
-"""Key in the task's state; the value is the id of the job that was started again after its cut-over had failed."""
+"""Key in the task's state; the value is the id of a job that the task has started again as it was."""
 
 
 class CancelMark(NamedTuple):
@@ -30,19 +35,49 @@ class CancelMark(NamedTuple):
     def checkpoint(self) -> int | None:
         """Number of a checkpoint that the job had completed before the cancel; None if unknown."""
         number: int | None = self.state.get(CANCELS_AFTER)
-        return number
+        return number or None
 
     @property
     def went_back(self) -> bool:
-        """Whether an earlier try has started the job again, so that the task must not touch Flink any more."""
-        return bool(self.state.get(WENT_BACK) == self.job_id)
+        """Whether an earlier try, or the task that goes back, has started the job again.
+
+        Then the task must start no job any more: another run may have taken that one over since.
+        """
+        back = self.ti.xcom_pull(task_ids=GO_BACK, key="return_value")
+        is_back = isinstance(back, dict) and back.get("in_place_of") == self.job_id
+        return is_back or bool(self.state.get(WENT_BACK) == self.job_id)
 
     def set_went_back(self) -> None:
         """Record that the job was started again."""
         self.state.set(WENT_BACK, self.job_id)
 
     def set(self, checkpoint: int | None) -> None:
-        """Set the mark. A later try sets it again, because Airflow removes the XComs of a task before each try."""
-        for key, value in ((CANCELS_AFTER, checkpoint), (CANCELS, self.job_id)):
+        """Set the mark. The id of the job comes last, so that the number is never that of another job."""
+        known = checkpoint or 0  # Airflow's store refuses None
+        for key, value in ((CANCELS_AFTER, known), (CANCELS, self.job_id)):
             self.state.set(key, value)
             self.ti.xcom_push(key, value)
+
+    def set_before_cancel(self, checkpoint: int | None) -> None:
+        """Set the mark right before the cancel. Raises the error of `refuse_ended_task`."""
+        self.refuse_ended_task()
+        self.set(checkpoint)
+
+    def refuse_ended_task(self) -> None:
+        """Raise `RescaleError` if the task counts as ended: then it must not stop the job any more.
+
+        That is so if somebody has marked it as failed. Airflow ends its process seconds later, and meanwhile the task
+        that goes back may have found that the job still runs.
+        """
+        states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
+        if (state := states.get(self.ti.task_id)) in ENDED:
+            what = "the job is not stopped, because somebody has ended this task"
+            raise RescaleError(what, expected="a task that runs", found=state)
+
+    def renew(self) -> None:
+        """Push the XComs again if an earlier try has set the mark: Airflow removes them before each try.
+
+        A try does this first of all, because it may be killed as well, and the job does not run any more.
+        """
+        if self.is_set:
+            self.set(self.checkpoint)

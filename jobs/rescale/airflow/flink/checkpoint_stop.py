@@ -14,9 +14,10 @@ from rescale.airflow.flink.final_checkpoint import (
     restart_checkpoint,
 )
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint
+from rescale.airflow.flink.last_checkpoint import cancel, cancel_after_checkpoint
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobToRestart
+from rescale.flink_rest.running_job import CANCELLING
 from rescale.text.errors import RescaleError
 
 
@@ -26,13 +27,15 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
     `mark` tells later tries that the job was cancelled.
     """
     is_cancelled = mark.is_set
-    if is_cancelled:
-        mark.set(mark.checkpoint)
+    mark.renew()
     with open_flink(before.flink) as flink:
         line = flink.line(before.job_id)
-        if line is not None and not line.ended:
+        fresh: float | None = None
+        if is_cancelled and line is not None and line.state == CANCELLING:
+            cancel(flink, before.job_id)
+        elif line is not None and not line.ended:
             with AnswerWatch(flink, before.job_id) as answers:
-                cancel_after_checkpoint(flink, before.job_id, before.directory, answers, mark.set)
+                cancel_after_checkpoint(flink, before.job_id, before.directory, answers, mark.set_before_cancel)
             fresh = answers.first_fresh_request(time.monotonic())
         elif not is_cancelled:
             raise RescaleError(
@@ -43,8 +46,7 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
-        else:
-            fresh = first_fresh_request(flink, time.monotonic())
+        fresh = fresh or first_fresh_request(flink, time.monotonic())
         line = flink.line(before.job_id)
         checkpoint = final_checkpoint(flink, before.job_id, before.directory, mark.checkpoint)
         mark.set(checkpoint_number(checkpoint))

@@ -5,6 +5,9 @@ whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A 
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
+A patch names the version of the resource that it was made for, so Kubernetes refuses one that arrives late, after
+another: with the nonce of that one, it would change the specification without a redeployment.
+
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
 `spec.job.autoscalerResetNonce` makes the autoscaler forget these; releases before 1.10 do not know that field, and
 Kubernetes drops it.
@@ -52,7 +55,7 @@ class Deployment(msgspec.Struct, frozen=True):
     """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on.
 
     `autoscaled` tells whether the resource lets the operator scale the job, `reset` is the nonce of the last reset of
-    what the autoscaler remembers.
+    what the autoscaler remembers. `version` changes with every change of the resource.
     """
 
     fields: DeploymentSpec
@@ -65,6 +68,7 @@ class Deployment(msgspec.Struct, frozen=True):
     error: str | None
     autoscaled: bool
     reset: int | None
+    version: str | None
 
 
 class _Job(msgspec.Struct, frozen=True, rename="camel"):
@@ -108,8 +112,13 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     reconciliation_status: _Reconciliation | None = None
 
 
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str | None = None
+
+
 class _Resource(msgspec.Struct, frozen=True):
     spec: _Spec
+    metadata: _Metadata = _Metadata()
     status: _Status | None = None
 
 
@@ -138,6 +147,7 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
         status.error,
         str(_option(spec, _AUTOSCALER)).lower() == "true",
         job.autoscaler_reset_nonce,
+        resource.metadata.resource_version,
     )
 
 
@@ -185,7 +195,8 @@ def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
     options = {MAX_PARALLELISM_OPTION: wanted.max_parallelism}
     if wanted.no_claim:
         options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
-    _patch(hand_over, {"spec": {"job": job, "flinkConfiguration": options}})
+    metadata = {} if current.version is None else {"resourceVersion": current.version}
+    _patch(hand_over, {"metadata": metadata, "spec": {"job": job, "flinkConfiguration": options}})
     return nonce
 
 

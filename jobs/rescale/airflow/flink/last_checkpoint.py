@@ -16,6 +16,7 @@ from rescale.airflow.flink.answer_watch import AnswerWatch
 from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier_start
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import CANCELLING, JobLine
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
 from rescale.snapshot.reading.opening import METADATA_LIMIT
 from rescale.storage.locations import join, name, normalise, parent
@@ -129,12 +130,26 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
 
 
 def cancel(flink: Flink, job_id: str) -> None:
-    """Cancel a job, and wait for its end. Raises `RescaleError` if the job finished by itself."""
+    """Cancel a job, and wait for its end. Raises `RescaleError` if the job finished by itself.
+
+    A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
+    """
     until = time.monotonic() + _CANCEL_SECONDS
-    flink.cancel(job_id)
-    while (line := flink.line(job_id)) is not None and not line.ended:
+    line: JobLine | None = None
+    while True:
+        try:
+            line = flink.line(job_id)
+            if line is None or line.ended:
+                break
+            if line.state != CANCELLING:
+                flink.cancel(job_id)
+        except StoreError as error:
+            if time.monotonic() > until:
+                raise
+            log.warning("%s", error)
         if time.monotonic() > until:
-            raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {line.state}")
+            state = line and line.state
+            raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {state}")
         time.sleep(_POLL_SECONDS)
     if line is not None and line.state == "FINISHED":
         raise RescaleError(

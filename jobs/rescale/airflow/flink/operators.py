@@ -22,6 +22,7 @@ from rescale.airflow.flink.stopping import (
     go_back,
     hand_job_over,
     job_to_restart_of,
+    started_job,
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
@@ -92,14 +93,14 @@ class TakeSavepoint(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             before = job_to_restart_of(required_output(LOOK, self.before))
+            if before.taking in (StopMode.STOP, StopMode.CANCEL):
+                _mark(context, before).refuse_ended_task()
             if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run_name(context)))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-                ti = context["ti"]
-                mark = CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)
-                return self._finish(stop_at_checkpoint(before, mark))
+                return self._finish(stop_at_checkpoint(before, _mark(context, before)))
 
 
 class HandOverJob(WaitingOperator):
@@ -140,7 +141,9 @@ class HandOverJob(WaitingOperator):
 class GoBack(WaitingOperator):
     """Operator that starts the job again from its own savepoint, with its old shape; a running job is left alone.
 
-    `before` is the document of a `JobToRestart`, `taken` the result of `TakeSavepoint`, or None without a result.
+    `before` is the document of a `JobToRestart`, `taken` the result of `TakeSavepoint`, or None without a result. The
+    result has `in_place_of`, the id of the job that was stopped. The job is not started again twice: if it was started
+    and has ended since, another run may have handed it over.
     """
 
     template_fields: Sequence[str] = ("before", "taken")
@@ -151,28 +154,67 @@ class GoBack(WaitingOperator):
         self.taken = taken
 
     def execute(self, context: Context) -> Answer:
+        return self._start_again(context)
+
+    def _start_again(self, context: Context) -> Answer:
         with task_errors():
             before: JobToRestart = job_to_restart_of(required_output(LOOK, self.before))
             savepoint = self.source(context, before)
             if savepoint is not None:
                 start = Start(savepoint, before.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
-            while (question := end_pending_work(before, self._run_name(context))) is not None:
-                if question.ask() is None:
-                    self._defer(question, "cleared")
+            run = self._run_name(context)
+            if _mark(context, before).went_back and started_job(before, run, savepoint, again=True) is None:
+                raise RescaleError(
+                    "an earlier try of this task has started the job again, and that job has ended since",
+                    operator=before.name,
+                    expected="the job that was started again",
+                    advice="if no other run has taken that job over, start it from its own last checkpoint",
+                )
+            self._end_pending_work(context, before)
             if savepoint is None:
                 savepoint = self.source(context, before)  # known once the job has ended
-            return self._result(go_back(before, self._run_name(context), savepoint))
+            return self._gone_back(context, before, self._result(go_back(before, run, savepoint)))
+
+    def answered(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Resume when the job runs again."""
+        answer = super().answered(context, event)
+        with task_errors():
+            return self._gone_back(context, job_to_restart_of(self.before), answer)
+
+    def leave(self, context: Context, before: JobToRestart) -> None:
+        """Leave what the run has made to another run. Called when the job runs again, once or more."""
+
+    def _gone_back(self, context: Context, before: JobToRestart, answer: Answer) -> Answer:
+        """Return the result of the task when the job runs again; `answer` describes that job."""
+        if answer.get("went_back") is False:
+            return answer
+        _mark(context, before).set_went_back()
+        self.leave(context, before)
+        # A request to start the new job, whose answer was lost, may have come through meanwhile.
+        self._end_pending_work(context, before)
+        return {**answer, "in_place_of": before.job_id}
+
+    def _end_pending_work(self, context: Context, before: JobToRestart) -> None:
+        """End what would run beside the job that is started again; defer the task while that takes time."""
+        while (question := end_pending_work(before, self._run_name(context))) is not None:
+            if question.ask() is None:
+                self._defer(question, "cleared")
 
     def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it."""
         return self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
-        """Resume when the pending work has ended."""
+        """Resume when the pending work has ended. From now on the job must be started again, whatever others say."""
         with task_errors():
             _answer(event)
-        return self.execute(context)
+        return self._start_again(context)
+
+
+def _mark(context: Context, before: JobToRestart) -> CancelMark:
+    ti = context["ti"]
+    return CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)
 
 
 def _answer(event: dict[str, Any]) -> Answer:

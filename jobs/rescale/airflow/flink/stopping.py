@@ -31,14 +31,11 @@ from rescale.airflow.flink.starting import check_hand_over, running_job, start_j
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import CANCELLING, JobLine
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
-
-CANCELLING = "CANCELLING"
-"""State of a job that was cancelled and has not ended yet."""
 
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
@@ -265,11 +262,11 @@ def _refuse_second_canonical(flink: Flink, before: JobToRestart) -> None:
 def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobToRestart | None) -> FlinkQuestion | Answer:
     """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
-        _refuse_running_job(before, start, run)
+        refuse_running_job(before, start, run)
     return start_job(hand_over, start, *_seed(run, before))
 
 
-def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
+def refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
     """Raise `RequestError` if the old job still runs, or runs again because this run went back."""
     if isinstance(before.hand_over, PatchDeployment) and before.is_replaced:
         snapshot = read_deployment(before.hand_over).fields.snapshot
@@ -289,12 +286,15 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
         )
 
 
-def job_of_result(before: JobToRestart, run: str, result: str) -> str | None:
-    """Return the job or FlinkDeployment that this run has started from its result; None if it does not run."""
+def started_job(before: JobToRestart, run: str, snapshot: str | None, *, again: bool = False) -> str | None:
+    """Return the job or FlinkDeployment that this run has started from its result; None if it does not run.
+
+    With `again`, the job or FlinkDeployment that it has started again from the job's own snapshot.
+    """
     if isinstance(before.hand_over, PatchDeployment):
-        is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == result
+        is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == snapshot
         return before.hand_over.place if is_its else None
-    return running_job(before.hand_over, *_seed(run, before))
+    return running_job(before.hand_over, *(_restart_seed if again else _seed)(run, before))
 
 
 def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
@@ -341,7 +341,8 @@ def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuest
             "savepoint in this directory, if there is one, or from its last checkpoint",
         )
     if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
-        wanted = DeploymentSpec(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
+        old, no_claim = before.deployment, before.taking is StopMode.CHECKPOINT
+        wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
         return RedeploymentQuestion(before.hand_over, redeploy(before.hand_over, wanted))
     start = Start(savepoint, before.parallelism, None)
     log.info("start the job: %s", start.command)

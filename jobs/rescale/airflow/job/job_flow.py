@@ -10,14 +10,14 @@ from airflow.sdk import TaskGroup, chain
 
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.graph import RescaleTasks, rescale_graph
-from rescale.airflow.job.job_tasks import GO_BACK, GoBackIfNeeded, TakeSavepointIfNeeded, job_end_task, look
+from rescale.airflow.job.job_tasks import GoBackIfNeeded, TakeSavepointIfNeeded, job_end_task, look
 from rescale.airflow.job.prepare_task import prepare_files
 from rescale.airflow.live.cut_over_question import AskToCutOver
 from rescale.airflow.live.follow_task import follow
 from rescale.airflow.live.verify_task import verify
 from rescale.airflow.savepoint_tasks import KnownPlaces
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import HAND_OVER, LOOK, TAKE, XComField
+from rescale.airflow.steps.earlier_tasks import GO_BACK, HAND_OVER, LOOK, TAKE, XComField
 
 _RETRIES_TO_GO_BACK = 14
 """Retries for almost an hour: no job runs until the task has succeeded."""

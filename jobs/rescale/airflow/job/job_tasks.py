@@ -16,7 +16,7 @@ from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_of_result, job_to_restart_of
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, started_job
 from rescale.airflow.forms.filled_form import (
     proof_of,
     refuse_unapproved_drops,
@@ -35,6 +35,7 @@ from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
     FOLLOWED,
+    GO_BACK,
     HAND_OVER,
     LOOK,
     PLAN,
@@ -46,9 +47,10 @@ from rescale.airflow.steps.earlier_tasks import (
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.retries import task_errors
+from rescale.airflow.steps.step_task import delete_pods_of_run
 from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
-from rescale.storage.locations import join, name
+from rescale.storage.locations import join
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, RescaleError
 
@@ -60,8 +62,6 @@ if TYPE_CHECKING:
     from rescale.snapshot.model import Snapshot
 
 log = logging.getLogger(__name__)
-
-GO_BACK = "go_back"
 
 
 class TakeSavepointIfNeeded(TakeSavepoint):
@@ -98,6 +98,23 @@ class GoBackIfNeeded(GoBack):
 
                     return restart_of(before, known)
         return None
+
+    def leave(self, context: Context, before: JobToRestart) -> None:
+        """Leave the rounds, if the run has made any. Errors are only logged: the job runs again."""
+        ti = context["ti"]
+        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
+            return
+        try:
+            delete_pods_of_run(ti.dag_id, ti.run_id)  # they would go on with the last round
+            with form_access(trimmed_values(context["params"])):
+                from rescale.airflow.claims import this_run
+                from rescale.airflow.live.next_run import leave_rounds
+
+                advice = leave_rounds(target, before.directory, this_run(context["dag_run"]))
+        except RescaleError as error:
+            self.log.warning("the rounds cannot be left to another run: %s", error)
+        else:
+            self.log.info("to rescale the job, %s", advice)
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -223,15 +240,13 @@ def _nothing_to_do(job: Job) -> str:
 
 def _check_places(request: Request) -> None:
     """Raise an error if the job's savepoint could not be read, or the target is occupied."""
-    from rescale.runstate.places import is_prepared_file
-    from rescale.runstate.preparation import is_prepared
+    from rescale.runstate.preparation import holds_only_prepared_files
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
 
     open_store(request.source).list(request.source)
     claimed = claim_on(request.target)  # by any plan: the plan of a new savepoint is a new plan
-    existing = [name(entry.uri) for entry in open_store(request.target).list(request.target)]
-    if claimed is None and (not existing or (is_prepared(request.target) and all(map(is_prepared_file, existing)))):
+    if claimed is None and holds_only_prepared_files(request.target):
         return
     may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
     raise RequestError(
@@ -263,12 +278,12 @@ def _job_clause(ti: Any) -> str:
     name = f"the job {before['name']!r}"
     if before["taking"] == StopMode.RUN_ON:
         return f"the run does not stop {name}: {RAN_ON}"
+    if back is not None and back.get("in_place_of", before["job_id"]) == before["job_id"]:
+        return f"{name} runs again: {describe_answer(back)}"
     if _was_handed_over(ti, before):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if back is not None:
-        return f"{name} runs again: {describe_answer(back)}"
     if (started := _job_of_result(ti, before)) is not None:
         return (
             f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
@@ -280,7 +295,7 @@ def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and job_of_result(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
+        return target and started_job(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
     except RescaleError:
         return None
 

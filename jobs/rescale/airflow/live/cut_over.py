@@ -27,11 +27,17 @@ from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_chec
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over
+from rescale.airflow.flink.stopping import (
+    JobToRestart,
+    end_pending_work,
+    go_back,
+    hand_job_over,
+    refuse_running_job,
+)
 from rescale.airflow.live.mover import Mover
+from rescale.airflow.live.next_run import leave_rounds
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.follower import Follower
-from rescale.following.leaving import leave
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -56,10 +62,6 @@ _ALIKE = 2
 
 _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
-
-
-_SAME_TARGET = "trigger another run with the job's name and the same target: it goes on with the rounds of this one"
-_ANOTHER_TARGET = "trigger another run with the job's name and another target: it makes a new base"
 
 
 class WentBackError(RequestError):
@@ -116,7 +118,7 @@ class CutOver:
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job."""
-        self.mark.set(self._completed)
+        self.mark.set_before_cancel(self._completed)
         parts = Stopwatch()
         with open_flink(self.before.flink) as flink, parts.part("cancel"):
             cancel(flink, self.before.job_id)
@@ -128,12 +130,12 @@ class CutOver:
     def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         """Make the last round, publish it, and start the job from it; return its plan, and the new job.
 
-        Raises `WentBackError` if that failed and the job was started again with its old shape, now or by an earlier
-        try: the target may be another run's by now.
+        Raises `WentBackError` if that failed, and the job was started again with its old shape, now or before. The
+        target may be another run's by now.
         """
         if self.mark.went_back:
-            what = "the cut-over failed in an earlier try of this task, which started the job again as it was"
-            raise WentBackError(what, path=self.follower.target, advice=self._leave())
+            what = "the cut-over failed before, and the job was started again as it was"
+            raise WentBackError(what, path=self.follower.target, advice=self._leave_rounds())
         while True:
             try:
                 return self._attempt(parts)
@@ -158,6 +160,7 @@ class CutOver:
             log.info("start the job: %s", start.command)
             started = hand_job_over(self.before.hand_over, start, self.run, self.before)
             answer = _answer(started, self.limit - parts.elapsed)
+            refuse_running_job(self.before, start, self.run)  # the task that goes back may have started it meanwhile
         return plan, answer
 
     def _settle(self) -> None:
@@ -206,25 +209,26 @@ class CutOver:
 
     def _gone_back(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
-        while (pending := end_pending_work(self.before, self.run)) is not None:
-            _answer(pending, _GO_BACK_SECONDS)
+        self._end_pending_work()
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
-        self.mark.set_went_back()
-        another_run = self._leave()
+        if answer.get("went_back") is not False:
+            self.mark.set_went_back()
+        another_run = self._leave_rounds()
+        self._end_pending_work()  # a start of the new job, whose answer was lost, may have come through meanwhile
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
         return error.recast(WentBackError, what, advice=advice)
 
-    def _leave(self) -> str:
+    def _end_pending_work(self) -> None:
+        """End the new job, which would run beside the old one."""
+        while (pending := end_pending_work(self.before, self.run)) is not None:
+            _answer(pending, _GO_BACK_SECONDS)
+
+    def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
-        try:
-            leave(self.follower)
-        except RescaleError as error:
-            log.warning("the rounds cannot be left to another run: %s", error)
-            return _ANOTHER_TARGET
-        return _SAME_TARGET
+        return leave_rounds(self.follower.target, self.before.directory, self.follower.by)
 
 
 def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:

@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.state_stores import task_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, Summary, XComField
+from rescale.airflow.steps.earlier_tasks import FOLLOW, LOOK, Summary, XComField, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 
 _RETRIES: dict[str, Any] = {
@@ -40,10 +41,11 @@ def _follow(
     """Moves all state once, and then the changes of each checkpoint, until the job can be cut over in seconds."""
     if not params["while_it_runs"]:
         skip_task("the job is stopped before its state is moved")
+    state = task_state(task_state_store, ti)
+    CancelMark(state, ti, required_output(LOOK, looked)["before"]["job_id"]).renew()
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
     hours = (_instant(opens, ti), _instant(closes, ti))
-    state = task_state(task_state_store, ti)
     return follow_and_cut_over(
         pulled_places(known, ti), hours, looked, params, dag_run, ti, state, inlet_events, outlet_events
     )

@@ -36,6 +36,7 @@ from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
 from rescale.runstate.removal import discard
+from rescale.text.errors import RescaleError
 from rescale.text.units import counted
 
 log = logging.getLogger(__name__)
@@ -81,9 +82,10 @@ def follow_and_cut_over(
         downtime = None if resumed else round(parts.elapsed, 1)
     stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     log.info("%s; the job stood still %s", describe_answer(started), stood)
-    log.info("%s", put_report(plan, rounds=described_rounds(target)))
-    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
-    remove_follower(target)
+    with _only_logged():
+        log.info("%s", put_report(plan, rounds=described_rounds(target)))
+        ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
+        remove_follower(target)
     extra = asset_extra(plan)
     if extra not in events_of(inlet_events, RESCALED_SAVEPOINT):
         outlet_events[RESCALED_SAVEPOINT].extra = extra
@@ -98,6 +100,17 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
     except WindowClosedError:
         log.info("the window has closed: removed %s of this run", counted(len(discard(target).removed), "file"))
         raise
+
+
+@contextmanager
+def _only_logged() -> Iterator[None]:
+    """Log a final error of the block: the new job runs, and must not be ended because of it. Others are raised."""
+    try:
+        yield
+    except RescaleError as error:
+        if not error.final:
+            raise
+        log.warning("the job was handed over, but %s", error)
 
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:

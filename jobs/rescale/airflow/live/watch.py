@@ -13,11 +13,12 @@ from typing import Any
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
-from rescale.airflow.flink.stopping import CANCELLING, JobToRestart
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
+from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
@@ -28,7 +29,6 @@ from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
 from rescale.runstate.states import claimed_by
-from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
 
@@ -75,7 +75,6 @@ class Watch:
             if line is not None and not line.ended and line.state != CANCELLING:
                 return False
             cancel(flink, self.before.job_id)
-        self.mark.set(self.mark.checkpoint)
         return True
 
     @property
@@ -96,7 +95,7 @@ class Watch:
                 self._copy_ahead()
             return
         made = self.follower.newest_round()
-        if made is None or self._has_newer(made) or not self.follower.is_of_this_start(made):
+        if made is None or self.follower.has_checkpoint_after(made) or not self.follower.is_of_this_start(made):
             made = self._next_round(made)
         while (waits_for := self.waits_for(made)) is not None:
             self.report(made, waits_for)
@@ -134,6 +133,10 @@ class Watch:
 
     def _next_round(self, before: Round | None) -> Round:
         self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
+        if before is not None and not self.follower.has_checkpoint_after(before):
+            self.refuse_ended_job()
+            with open_flink(self.before.flink) as flink:
+                take_checkpoint(flink, self.before.job_id)
         return self.follower.next_round()
 
     def last_round_is_short(self, made: Round) -> bool:
@@ -215,19 +218,9 @@ class Watch:
         while time.monotonic() < until and not (is_short and self.waits_for(made) is None):
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
-        if not is_short:
-            if not self._has_newer(made):
-                self.refuse_ended_job()
-                with open_flink(self.before.flink) as flink:
-                    take_checkpoint(flink, self.before.job_id)
-            return
-        while not self._has_newer(made) and self.waits_for(made) is not None:
+        while is_short and not self.follower.has_checkpoint_after(made) and self.waits_for(made) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
-
-    def _has_newer(self, made: Round) -> bool:
-        numbers = complete_checkpoints(self.before.directory)
-        return bool(numbers) and numbers[-1] > made.checkpoint
 
     def refuse_ended_job(self) -> None:
         """Raise `RequestError` if the job has ended."""

@@ -16,7 +16,7 @@ Summary = dict[str, Any]
 OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
 PREPARE = "copy_files_ahead"
 HAND_OVER, FOLLOW, ASK_CUT, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
-ANNOUNCE = "announce"
+ANNOUNCE, GO_BACK = "announce", "go_back"
 """Ids of the tasks whose output other tasks read."""
 
 INSPECT, RESHUFFLE, REDISTRIBUTE, VALIDATE = (
@@ -39,6 +39,9 @@ APPROVED = "approved"
 """Key of the XCom with the answer: the digest of the `plan`, whether it is `approved`, and by whom (`words`).
 
 It is only for messages; `required_approval` decides what is carried out."""
+
+ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+"""States of tasks that have ended."""
 
 T = TypeVar("T")
 

@@ -92,6 +92,7 @@ def _print_round(output: Output, made: Round, waits_for: str) -> None:
 
 def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
     with waiting(f"reading {follower.job.checkpoints}"):
+        follower.take_over()
         planned = follower.plan_last()
     if planned.reason is not None:
         moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"

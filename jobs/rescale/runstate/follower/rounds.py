@@ -167,15 +167,16 @@ def described_rounds(target: str) -> tuple[Round, ...]:
     return tuple(each for each in made if each is not None)
 
 
-def remove_rounds(target: str, *, keep: Collection[int]) -> None:
+def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_DOCUMENTS) -> None:
     """Remove all rounds but those of the checkpoints to `keep`, finished or not, `_metadata` first.
 
-    The documents of the last rounds stay, for the report.
+    The last `documents` of rounds stay, for the report.
     """
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
     files = [entry.uri for entry in store.list(place)]
-    last = {_document_place(target, number) for number in sorted(_documented_rounds(place, files))[-KEPT_DOCUMENTS:]}
+    made = sorted(_documented_rounds(place, files), reverse=True)
+    last = {_document_place(target, number) for number in made[:documents]}
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)

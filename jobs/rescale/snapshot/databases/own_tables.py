@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import unfiltered_families
@@ -23,7 +24,7 @@ from rescale.snapshot.databases.live_tables import named_file, newest_options_of
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import UnsupportedError
 
@@ -67,6 +68,21 @@ def differing_tables(
     again = _uploaded_again(earlier, sides[0], later, sides[1])
     gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
     return gone, added
+
+
+def backends_of(operator: Operator) -> dict[int, str]:
+    """Return the ids of an operator's RocksDB backends, with their key groups, by subtask.
+
+    A restore keeps them, unless it rescales the operator or reads a canonical savepoint.
+    """
+    handles = {
+        subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
+    }
+    return {
+        subtask: f"{handle.backend_id} of {handle.key_groups} key groups from {handle.first_key_group} on"
+        for subtask, handle in handles.items()
+        if isinstance(handle, IncrementalHandle)
+    }
 
 
 def tables_in_between(

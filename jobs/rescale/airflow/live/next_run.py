@@ -1,0 +1,40 @@
+"""The rounds that a run leaves to the next one, when its job was started again as it was."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from rescale.following.leaving import is_left, leave
+from rescale.runstate.follower.rounds import finished_rounds
+from rescale.text.errors import RescaleError
+
+log = logging.getLogger(__name__)
+
+_ANOTHER_TARGET = "trigger another run with the job's name and another target: it moves all state anew"
+
+
+def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:
+    """Leave the rounds of the run `by` to another run, and return the advice to trigger it.
+
+    `checkpoints` is the directory of the job that the target has followed. The job runs again, so an error is only
+    logged; the next run needs another target then.
+    """
+    try:
+        leave(target, checkpoints, by)
+        return next_run(target, checkpoints) or _ANOTHER_TARGET
+    except RescaleError as error:
+        log.warning("the rounds cannot be left to another run: %s", error)
+        return _ANOTHER_TARGET
+
+
+def next_run(target: str, checkpoints: str) -> str | None:
+    """Return the advice to trigger another run with this target; None if that run would be refused."""
+    if not is_left(target, checkpoints):
+        return None
+    if not finished_rounds(target):
+        return "trigger another run with the job's name and the same target"
+    return (
+        "trigger another run with the job's name, the same target and the same shape; or in a window that is open, "
+        "clear all tasks of this run: it goes on with the rounds"
+    )

@@ -1,0 +1,142 @@
+"""Starts of a followed job: in another directory, or in the same one with checkpoint numbers that began anew.
+
+A job that is started again from a checkpoint or savepoint counts on from its number, in the directory of its new job
+id. A start without state, or from an older snapshot, has lower numbers. With high availability, all starts may have one
+directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.following.leaving import may_be_discarded
+from rescale.runstate.base_result import open_base
+from rescale.runstate.follower.pins import Pins
+from rescale.runstate.follower.rounds import (
+    BETWEEN_STARTS,
+    FollowedJob,
+    Round,
+    end_following,
+    finished_rounds,
+    followed_job,
+    read_round,
+    remove_rounds,
+    round_target,
+)
+from rescale.runstate.removal import discard
+from rescale.snapshot.databases.own_tables import backends_of
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints, refuse_two_starts
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError, SnapshotError
+from rescale.text.names import quoted
+
+_ATTEMPTS = 5
+"""Attempts to open the newest checkpoint, which Flink deletes when it has another one."""
+
+
+def has_begun_anew(checkpoints: str, made: Round) -> bool:
+    """Return whether the newest checkpoint of a job is later than that of a round, though its number is lower."""
+    numbers = complete_checkpoints(checkpoints)
+    return bool(numbers) and numbers[-1] < made.checkpoint and _is_later(checkpoints, numbers[-1], made)
+
+
+def forget_earlier_start(pins: Pins) -> str | None:
+    """Remove all rounds and pins of a target if the job's checkpoint numbers began anew, and return a sentence on it.
+
+    Returns None if they did not. The numbers of rounds must rise, so the next one is a new base. Pins go first: as long
+    as there is a round, another call sees that the numbers began anew.
+    """
+    numbers = finished_rounds(pins.target)
+    made = read_round(pins.target, numbers[-1]) if numbers else None
+    if made is None or not has_begun_anew(pins.checkpoints, made):
+        return None
+    pins.remove_all_but(())
+    remove_rounds(pins.target, keep=(), documents=0)
+    return (
+        f"the checkpoint numbers in {pins.checkpoints} began anew, below {made.checkpoint}, so the job was started "
+        "without its last state: its rounds are removed, and the next one is a new base"
+    )
+
+
+def _is_later(checkpoints: str, number: int, made: Round) -> bool:
+    """Return whether a checkpoint was written after that of a round; False if the store does not know it any more."""
+    uri = join(checkpoint_directory(checkpoints, number), METADATA)
+    written = open_store(uri).modified(uri)
+    return written is not None and made.taken is not None and written.timestamp() > made.taken
+
+
+def take_over(target: str, job: FollowedJob, made: Round, prefixes: Sequence[str]) -> bool:
+    """Let a target with the newest round `made` follow a later start of its job, if the directory is another one.
+
+    Returns whether it is. Raises `RequestError` unless both starts have a state backend in common: a restore keeps its
+    id. A round would be right for any job: but the result of another job is not what the target is for, and its base
+    would replace the rounds. An unpublished last round of the earlier start is discarded.
+    """
+    before = followed_job(target)
+    if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
+        return False
+    _refuse_unrelated_job(target, made, job, prefixes)
+    if may_be_discarded(target, before):
+        discard(target, keeps_follower=True)
+    end_following(target)
+    return True
+
+
+def _refuse_unrelated_job(target: str, made: Round, job: FollowedJob, prefixes: Sequence[str]) -> None:
+    advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
+    number, later = _open_newest(job.checkpoints, prefixes)
+    if later is None:
+        shown = "no complete checkpoint"
+        advice = Advice("wait for one if the job was just started again; otherwise ", advice)
+    elif not _is_later(job.checkpoints, number, made):
+        shown = f"chk-{number}, which was written before that"
+    elif not _have_common_backends(open_base(round_target(target, made.checkpoint), prefixes).source, later):
+        shown = f"chk-{number}, which has other state backends"
+    else:
+        return
+    raise RequestError(
+        "the target follows a job in another directory, and nothing shows that this is a later start of that job",
+        path=job.checkpoints,
+        expected=f"the state backends of checkpoint {made.checkpoint}, from which the newest round was made",
+        found=shown,
+        advice=advice,
+    )
+
+
+def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
+    others = {operator.operator_id: backends_of(operator) for operator in later.operators}
+    return any(backends_of(own).items() & others.get(own.operator_id, {}).items() for own in earlier.operators)
+
+
+def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> str:
+    """Return why a follower waits for a checkpoint after `newest`, which is -1 for the first one.
+
+    `numbers` are those of the complete checkpoints, none of which is newer. Empty if the job just has no newer one.
+    """
+    if newest == -1:
+        return f"waiting for the first complete checkpoint in {checkpoints}"
+    waits = f"waiting for a checkpoint after {newest} in {checkpoints}"
+    if not numbers:
+        return f"{waits}, which has no complete checkpoint: check that the job runs, and has this directory"
+    if numbers[-1] < newest:
+        return f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that none was removed"
+    return ""
+
+
+def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
+    """Open the newest complete checkpoint of a running job, and return its number, too; None if there is none."""
+    for attempt in range(_ATTEMPTS):
+        numbers = complete_checkpoints(checkpoints)
+        if not numbers:
+            break
+        refuse_two_starts(checkpoints, numbers)
+        try:
+            return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), prefixes)
+        except SnapshotError:
+            if attempt == _ATTEMPTS - 1 or complete_checkpoints(checkpoints)[-1:] == numbers[-1:]:
+                raise
+    return -1, None

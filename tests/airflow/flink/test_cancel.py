@@ -1,0 +1,150 @@
+"""The cancel of a job, whose requests may be lost, and the mark that precedes it, which outlives every try."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.airflow.flink import checkpoint_stop, last_checkpoint
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER, CancelMark
+from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
+from rescale.airflow.flink.last_checkpoint import cancel
+from rescale.airflow.live import follow_work
+from rescale.airflow.live.follow_task import _follow
+from rescale.flink_rest.running_job import JobLine
+from rescale.text.errors import RequestError, RescaleError, StoreError
+from support.deferring import TaskState
+
+AWAY = StoreError("Flink cannot be reached")
+
+
+class Cluster:
+    """A Flink whose job has these states, one after the other; a state may be an error instead.
+
+    Its answers to requests to cancel the job are errors, as long as there are `errors`.
+    """
+
+    address = "http://flink"
+
+    def __init__(self, *states: str | StoreError | None, errors: int = 0) -> None:
+        self.states, self.errors, self.cancels = list(states), errors, 0
+
+    def line(self, job_id: str) -> JobLine | None:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        if isinstance(state, StoreError):
+            raise state
+        return None if state is None else JobLine(job_id, "clicks", state)
+
+    def cancel(self, _: str) -> None:
+        self.cancels += 1
+        if self.cancels <= self.errors:
+            raise AWAY
+
+
+@pytest.mark.parametrize(
+    ("cluster", "cancels"),
+    [
+        (Cluster("RUNNING", "CANCELLING", "CANCELED"), 1),
+        (Cluster("RUNNING", "CANCELLING", "CANCELED", errors=1), 1),
+        (Cluster("RUNNING", "RUNNING", "CANCELLING", "CANCELED", errors=1), 2),
+        (Cluster("RUNNING", AWAY, "CANCELLING", AWAY, "CANCELED"), 1),
+        (Cluster("RUNNING", "CANCELLING", AWAY, "RUNNING", "CANCELED"), 2),
+        (Cluster("CANCELLING", "CANCELED"), 0),
+        (Cluster(None), 0),
+    ],
+    ids=["plain", "answer lost", "request lost", "Flink away", "failover", "cancelled before", "unknown"],
+)
+def test_cancel_is_repeated_until_the_job_ends(cluster: Any, cancels: int) -> None:
+    cancel(cluster, "a")
+    assert cluster.cancels == cancels
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "CANCELLING", AWAY])
+def test_job_that_does_not_end_is_an_error_worth_a_retry(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_checkpoint, "_CANCEL_SECONDS", 0.2)
+    cluster: Any = Cluster(state)
+    with pytest.raises(StoreError):
+        cancel(cluster, "a")
+
+
+def test_job_that_finishes_is_not_handed_over() -> None:
+    cluster: Any = Cluster("RUNNING", "FINISHED")
+    with pytest.raises(RescaleError, match="finished by itself"):
+        cancel(cluster, "a")
+
+
+def mark_of(state: TaskState, xcoms: TaskState) -> CancelMark:
+    ti = SimpleNamespace(xcom_push=xcoms.set, xcom_pull=lambda task_ids, key: xcoms.get(f"{task_ids} {key}"))
+    return CancelMark(state, ti, "a")
+
+
+@pytest.mark.parametrize(
+    ("state", "cancels"), [("running", True), ("restarting", True), ("failed", False), ("success", False)]
+)
+def test_task_that_somebody_has_ended_does_not_cancel_the_job(state: str, cancels: bool) -> None:
+    """Its process is ended seconds later; by then the task that goes back may have found that the job still runs."""
+    xcoms = TaskState()
+    mark = mark_of(TaskState(), xcoms)
+    mark.ti.dag_id, mark.ti.run_id, mark.ti.task_id = "a-dag", "a-run", "follow"
+    mark.ti.get_task_states = lambda **_: {"a-run": {"follow": state, "another": "running"}}
+    if cancels:
+        mark.set_before_cancel(7)
+        assert (mark.is_set, mark.checkpoint, xcoms[CANCELS]) == (True, 7, "a")
+        return
+    with pytest.raises(RescaleError, match="somebody has ended this task"):
+        mark.set_before_cancel(7)
+    assert not mark.is_set
+    assert not xcoms
+
+
+@pytest.mark.parametrize("checkpoint", [7, None])
+def test_mark_is_renewed_after_airflow_has_removed_the_xcoms(checkpoint: int | None) -> None:
+    state, xcoms = TaskState(), TaskState()
+    mark_of(state, xcoms).renew()
+    assert (state, xcoms) == ({}, {}), "no try has cancelled the job"
+    mark_of(state, xcoms).set(checkpoint)
+    first = {**xcoms}
+    assert xcoms[CANCELS] == "a"
+    xcoms.clear()
+    mark_of(state, xcoms).renew()
+    assert xcoms == first
+    assert mark_of(state, xcoms).checkpoint == checkpoint
+    assert not CancelMark(state, mark_of(state, xcoms).ti, "b").is_set
+
+
+def test_each_try_renews_the_mark_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The try may be killed while it starts, or waits for the end of the job, and be the last one."""
+    monkeypatch.setattr(follow_work, "follow_and_cut_over", Mock(side_effect=KeyboardInterrupt))
+    state, xcoms = TaskState({CANCELS: "a", CANCELS_AFTER: 7}), TaskState()
+    looked = {"before": {"job_id": "a"}}
+    with pytest.raises(KeyboardInterrupt):
+        _follow(None, None, None, looked, {"while_it_runs": True}, None, mark_of(state, xcoms).ti, state)
+    assert xcoms == {CANCELS: "a", CANCELS_AFTER: 7}
+
+
+@pytest.mark.parametrize(("state", "takes_another"), [("CANCELLING", False), ("RUNNING", True)])
+def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
+    state: str, takes_another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The try before has cancelled it, and was killed."""
+    cluster: Any = Cluster(state, "CANCELED")
+    stop = Mock()
+    monkeypatch.setattr(checkpoint_stop, "open_flink", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(checkpoint_stop, "cancel_after_checkpoint", stop)
+    monkeypatch.setattr(checkpoint_stop, "final_checkpoint", lambda *_: "/job/chk-8")
+    monkeypatch.setattr(checkpoint_stop, "refuse_stop_in_between", lambda *_: None)
+    before: Any = SimpleNamespace(flink="http://flink", job_id="a", directory="/job", name="clicks")
+    mark = mark_of(TaskState({CANCELS: "a", CANCELS_AFTER: 7}), TaskState())
+    assert stop_at_checkpoint(before, mark) == {"savepoint": "/job/chk-8", "job": "a", "state": "CANCELED"}
+    assert stop.called == takes_another
+
+
+def test_final_error_after_the_start_does_not_end_the_new_job() -> None:
+    with follow_work._only_logged():
+        raise RequestError("the store refuses the report")
+    with pytest.raises(StoreError), follow_work._only_logged():
+        raise AWAY
