@@ -30,7 +30,7 @@ _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system for a full disk or an exhausted quota."""
 
-_OF_THE_MACHINE = {
+_RESOURCE_ERRORS = {
     *NO_ROOM,
     errno.EIO,
     errno.ENOMEM,
@@ -237,9 +237,9 @@ def unexpected(exception: Exception) -> RescaleError:
             found=exception,
             advice=Advice("set the clock, then ", SAME_COMMAND),
         )
-    out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
-    out_of = out_of or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
-    if out_of or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
+    is_exhausted = isinstance(exception, OSError) and exception.errno in _RESOURCE_ERRORS
+    is_exhausted = is_exhausted or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
+    if is_exhausted or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
         return StoreError(
             "this machine, or one that it talks to, ran out of a resource",
             found=f"{type(exception).__name__}: {exception}",
