@@ -66,7 +66,7 @@ OPTIONS = (
             "key_hashes",
             "How keys hash",
             "Only for another max parallelism, and for keys with a `hashCode` of your own: lines `objects-hash(a,b)`, "
-            "`uid=objects-hash(a,b)`, or `module:function` if the operator of Airflow allows the module. Empty: common "
+            "`uid=objects-hash(a,b)`, or `module:function` if Airflow's administrator allows the module. Empty: common "
             "formulas are tried.",
             FormSection.OPERATORS,
             pattern="^(.+=)?[^=]+$",
@@ -159,8 +159,8 @@ OPTIONS = (
         "restart",
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
-        "operator id). A source that is assigned its splits gets those that no subtask has finished; any other source "
-        "reads its input again",
+        "operator id). A source whose coordinator assigns its splits gets the splits that no subtask has finished; any "
+        "other source reads its input again",
         (*_PLANNING, *_COMPARISON),
         Field(
             "restarts",
@@ -297,17 +297,17 @@ OPTIONS = (
         "proof",
         OptionKind.CHOICE,
         "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
-        "directories that consist of the source's files by these files, without reading rows; key groups that were "
-        "copied within S3 by the store's checksums; everything else by records. changes, with --base: compare the "
-        "changed rows. The certificate says what was compared",
+        "directories made of the source's files file by file, without reading rows; compare key groups that S3 copied "
+        "by the store's checksums; compare everything else by records. changes, with --base: compare the changed rows. "
+        "The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
             "Proof",
-            "Depth of the comparison of the result with its source. With `files`, RocksDB directories that consist of "
-            "the source's files are compared by these files, without reading rows, and key groups that were copied "
-            "within S3 by the store's checksums, if there are any. The certificate says what was compared, and what "
-            "that does not prove.",
+            "Depth of the comparison of the result with its source. With `files`, RocksDB directories made of the "
+            "source's files are compared file by file, without reading rows. Key groups that S3 copied are compared by "
+            "the store's checksums, if it has any. The certificate says what was compared, and what that does not "
+            "prove.",
             FormSection.RESULT,
         ),
         "--proof files",
@@ -335,14 +335,14 @@ OPTIONS = (
     Option(
         "moved",
         OptionKind.LINES,
-        "read the files that the snapshot has in the directory OLD from NEW (repeatable). Files that were moved with "
-        "SOURCE, or with its job's directory, are found without it, unless they still exist in OLD",
+        "read files from the directory NEW that the snapshot expects in the directory OLD (repeatable). Not needed for "
+        "files that moved with SOURCE, or with its job's directory, unless they still exist in OLD",
         ("inspect", "match", *_PLANNING, *_COMPARISON, "report"),
         Field(
             "moved",
             "Moved files",
-            "Lines `OLD=NEW`: files that the snapshot has in the directory OLD are read from NEW. Files that moved "
-            "with the source, or with its job's directory, are found without it, unless they still exist in `OLD`.",
+            "Lines `OLD=NEW`: files that the snapshot expects in the directory `OLD` are read from `NEW`. Not needed "
+            "for files that moved with the source, or with its job's directory, unless they still exist in `OLD`.",
             FormSection.STORAGE,
             pattern=r"^\s*\S.*=.*\S\s*$",
         ),

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class StrictArgumentParser(argparse.ArgumentParser):
-    """Parser that refuses abbreviated options, and repeated ones, of which argparse takes the last value."""
+    """Parser that refuses abbreviated options, and repeated options with a single value.
+
+    For the latter, argparse would take the last value.
+    """
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
