@@ -29,12 +29,12 @@ class _JobState(msgspec.Struct, frozen=True):
         return self.state in _ENDED
 
     def _runs(self, restored: int, tasks: int) -> bool:
-        """Tell whether the job has finished, or all of its tasks have restored their state and run or have finished."""
+        """Return whether the job has finished, or each of its tasks has restored its state and runs or has finished."""
         return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
 
 
 class JobLine(_JobState, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and as `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts them by state, and all as `total`."""
 
     tasks: Mapping[str, int] = {}
 
