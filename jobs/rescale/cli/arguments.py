@@ -55,7 +55,7 @@ def add_for_flink(parser: argparse.ArgumentParser) -> None:
         "--for-flink",
         metavar="RELEASE",
         choices=[str(line) for line in RELEASE_LINES],
-        help="also show which state this release of Flink restores, and why not the rest: "
+        help="also show which state this release of Flink restores, and why it refuses the rest. RELEASE is one of "
         + ", ".join(map(str, RELEASE_LINES)),
     )
 
@@ -144,7 +144,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:
-    """Return the plan of a command; with `--base`, it continues that result."""
+    """Return the plan of a command; with `--base`, a plan that continues the result of `--base`."""
     request = request_of(arguments)
     if arguments.base is None:
         return prepare(request)
@@ -160,5 +160,5 @@ def prefixes_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def moves_of(arguments: argparse.Namespace) -> tuple[Move, ...]:
-    """Return the places of `--moved`. Raises `RequestError` if one cannot be parsed."""
+    """Return the moves of `--moved`. Raises `RequestError` if one cannot be parsed."""
     return parse_moves(arguments.moved)

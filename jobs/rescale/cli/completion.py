@@ -32,7 +32,7 @@ def complete_operators(action: argparse.Action, end: str = "=") -> None:
 def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the uids of the snapshot, each followed by `end`.
 
-    A snapshot in S3 has none, because it takes too long to read. Names with control characters are left out.
+    Returns none for a snapshot in S3, because reading it takes too long. Names with control characters are left out.
     """
     try:
         source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)

@@ -29,7 +29,7 @@ def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
 def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether finished subtasks may run again, unless `yes`.
 
-    Raises `RequestError` without an agreement.
+    Raises `RequestError` without consent.
     """
     if yes or not surgery.restarted:
         return
@@ -45,12 +45,12 @@ def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
 def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
 
-    Raises `RequestError` without an agreement.
+    Raises `RequestError` without consent.
     """
     if yes or not maxima:
         return
     sentence = mixed_maxima_sentence(maxima)
-    if not _agrees([sentence], "Is no such pair of operators chained?", output):
+    if not _agrees([sentence], "Are operators with different max parallelisms never chained to each other?", output):
         raise RequestError(
             "the run would give operators different max parallelisms, and that was not confirmed; nothing was moved",
             found=sentence,

@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with own_rounds(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process; move or compare all records in a separate process."""
+            """Move a round of changes in the lasting process; move any other round in a process of its own."""
             if proof is not Proof.CHANGES:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
@@ -123,7 +123,7 @@ def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool)
 
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
-    """Return the job with the shape of the options; without any, with the shape of the existing follower."""
+    """Return the job to follow, in the shape that the options give; without any, in that of the existing follower."""
     values = values_of(arguments, "follow")
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})
     unset = {row.name: row.unset for row in OPTIONS}

@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _refused(plan: Plan) -> RescaleError | None:
-    """Return the error of a run that could not start or resume in the target as it is now; None if it could."""
+    """Return the error with which a run would refuse the target as it is now; None if it could start or resume."""
     try:
         refuse_unavailable_target(plan)
     except RescaleError as error:

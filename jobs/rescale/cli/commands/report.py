@@ -29,7 +29,7 @@ EXAMPLE = "rescale report s3://flink/new -o new.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "of",
+        "subject",
         metavar="SOURCE|PLAN|TARGET",
         help="a savepoint or checkpoint; the file of a plan (<target>.rescale/plan-….json); or the target of a run",
     )
@@ -42,33 +42,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_request_options(parser, "report")
     add_for_flink(parser)
-    add_profiles(parser, "of", ("of", "out"))
+    add_profiles(parser, "subject", ("subject", "out"))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    of, place = normalise(arguments.of), normalise(arguments.out)
-    _refuse_inside(of, place)
+    subject, place = normalise(arguments.subject), normalise(arguments.out)
+    _refuse_inside(subject, place)
     if open_store(place).stat(place) is not None:
         place = resolve_links(place)  # for a link to a file, the file itself; not for a pipe
-    with waiting(f"reading {arguments.of}"):
+    with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
-        page = report_of(of, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
+        page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
     _refuse_other_file(place, page)
     open_store(place).put(place, page)
     output.answer(WrittenReport(place, len(page)), lambda: f"{printable(place)}: {human_bytes(len(page))}")
 
 
-def _refuse_inside(of: str, place: str) -> None:
+def _refuse_inside(subject: str, place: str) -> None:
     """Raise `RequestError` for a report inside a snapshot, whose directory Flink then could not delete."""
     metadata = join(parent(resolve_links(place)), "_metadata")
     if (
-        contains(resolve_links(of.removesuffix("/_metadata")), resolve_links(place))
+        contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place))
         or open_store(metadata).stat(metadata) is not None
     ):
         raise RequestError(
             "the report must not be inside a snapshot, nor inside its own subject",
             path=place,
-            expected=f"a file outside {of}",
+            expected=f"a file outside {subject}",
             advice="name another file: -o FILE",
         )
 
