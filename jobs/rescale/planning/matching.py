@@ -86,9 +86,9 @@ class Matching:
     * `proposed`: pairs to rename.
     * `in_the_way`: operators without state that already have the id that a renamed operator gets.
     * `chained`: pairs to rename, to a uid that only the job's author knows.
-    * `unsure`: operators with state that may be several operators of the job.
+    * `unsure`: operators with state that have candidates in the job, but no certain counterpart.
     * `only_in_snapshot`: operators with state and without any candidate.
-    * `only_in_job`: operators of the job that no operator of the snapshot may be.
+    * `only_in_job`: operators of the job that are candidates of no operator of the snapshot.
     """
 
     same: tuple[Match, ...]
@@ -139,22 +139,22 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
 
 def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
     """Match the operators `old` of a snapshot with the operators `new` of a job."""
-    left, free = list(old), list(new)
+    remaining, free = list(old), list(new)
     matches: list[Match] = []
 
     def take(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(Match(before, after, "" if before.operator_id == after.operator_id else because))
-            left.remove(before)
+            remaining.remove(before)
             free.remove(after)
 
-    take(_same(left, free, sure=True), "")
+    take(_same(remaining, free, sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique(left, free, key), because)
-    take(_same(left, free, sure=False), "")
+        take(_unique(remaining, free, key), because)
+    take(_same(remaining, free, sure=False), "")
     proposed = [match for match in matches if match.because and match.new.operator_id and match.old.stateful]
     in_the_way = _in_the_way(old, matches, proposed)
-    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in left if operator.stateful]
+    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in remaining if operator.stateful]
     possible = [candidate for operator in unmatched for candidate in operator.candidates]
     return Matching(
         same=tuple(match for match in matches if not match.because),
@@ -228,7 +228,8 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
 
-    A pair is `sure` if both sides or neither have states, and the job has the name nowhere else.
+    With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
+    have the old operator's name.
     """
     by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
     names = {operator.name for operator in new}
@@ -244,7 +245,7 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
 
 
 def _contradict(before: Counterpart, after: Counterpart) -> bool:
-    """Return whether both have states, but none in common, or one with the same name and another type."""
+    """Return whether both have states, but share none of them, or give a state of the same name different types."""
     if not before.types or not after.types:
         return False
     types = dict(before.types)

@@ -2,10 +2,10 @@
 
 At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
 move to new key groups or into another format. Flink itself treats all subtasks as unfinished then
-(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but any
-other source reads its whole input again. Only the author of the job knows whether that is acceptable, and can request
-it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all
-operators that must keep their shape.
+(`StateAssignmentOperation`). That is harmless for a source whose coordinator assigns its splits, because no splits are
+left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable, and
+can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
+shows of each operator whether it must keep its shape.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _advice(
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
-        "which is right for a source that is assigned its splits"
+        "which is right for a source whose coordinator assigns its splits"
     )
     same_maxima = all(_new_shape(op, shapes).max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP

@@ -1,6 +1,7 @@
 """The changes of Kafka offsets that a request asks for, partition by partition.
 
-Every topic and partition that a request names must be in the snapshot: no source would read the offset of any other.
+Every topic and partition that a request names must be in the snapshot: no source would read the offset of another
+partition.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
         return inspect
     labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
     return Advice(
-        f"the offsets of {labels} are not read, so they cannot be changed here, and partitions that only such a source "
-        "reads are not known; ",
+        f"Rescale cannot read or change the offsets of {labels}, and does not know partitions that only these sources "
+        "read; ",
         inspect,
-        ", and says which are not read",
+        ", and says which it cannot read",
     )
 
 
@@ -137,10 +138,10 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str
     return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
 
 
-def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left: Iterable[str]) -> None:
-    """Refuse new names that two topics of a source would share; `left` are the topics that are not dropped."""
+def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept: Iterable[str]) -> None:
+    """Refuse new names that two topics of a source would share; `kept` are the topics that are not dropped."""
     names: dict[str, str] = {}
-    for topic in sorted(left):
+    for topic in sorted(kept):
         new = topics.get(topic, topic)
         if new in names:
             raise RequestError(
@@ -181,7 +182,7 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
-    """Return the partitions that a row applies to: partitions with an offset, or any known one if the row drops it."""
+    """Return the partitions that a row applies to: those with an offset, or all known ones if the row drops them."""
     return [
         partition
         for partition, offset in stored.items()

@@ -1,4 +1,4 @@
-"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`: possible if it holds its offsets and nothing else."""
+"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`; the consumer must hold offsets and nothing else."""
 
 from __future__ import annotations
 

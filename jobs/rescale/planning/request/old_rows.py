@@ -2,8 +2,8 @@
 
 `_metadata` does not say when its checkpoint was made, so an age counts from the time at which its store says that
 `_metadata` was written. The plan keeps only the result: the time of last access up to which rows are left out. The
-restored job measures a TTL later, so a row that was older than the TTL then is still older when the job starts. A copy
-of a snapshot has a later time; for it, a request may name the time of last access itself.
+restored job checks TTLs later than that, so a row that had exceeded its TTL by that time has exceeded it when the job
+starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last access itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The new shape of every operator under a request.
 
-Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set it: the job's
-author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
+Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set max parallelism
+1: the job's author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
 `Transformation.forceNonParallel`). All other operators get a new maximum together, because Flink compares the max
 parallelism of every operator with the job's, whether it has state or not.
 """
@@ -105,9 +105,9 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
         )
     else:
         changed = wanted != operator.parallelism
-        less = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        lower = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
         advice = Advice(
-            *less,
+            *lower,
             "; or ask for another maximum: ",
             mention("max-parallelism", good_max_parallelism(wanted, maximum)),
             f" is a good one: {wanted} and many other parallelisms divide it, so that all subtasks own the same number "
@@ -151,11 +151,11 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
 
 
 def good_max_parallelism(parallelism: int, present: int) -> int:
-    """Return the smallest multiple of `parallelism` with the most divisors, between F and 4 × F.
+    """Return the smallest multiple of `parallelism` with the most divisors between F and 4 × F.
 
-    With a multiple, every subtask has the same number of key groups, as at every other parallelism that divides it. F
-    is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. 4 × F, or Flink's
-    largest value, keeps the cost of key groups small. Returns `present` if no multiple lies in between.
+    F is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound,
+    4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number
+    of key groups, now and at every other parallelism that divides it. Returns `present` if no multiple lies in between.
     """
     least = max(_ROOM * parallelism, present)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough

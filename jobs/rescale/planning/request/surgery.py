@@ -158,13 +158,13 @@ def _dropped_states(
 
 
 def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
+    """Return (operator, name of its state) for each colon at which `UID:NAME` can be split."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
-    """Return the request with the ids that operators have after the surgery; `operators` are those before it."""
+    """Return the request with the ids that operators have after the surgery; `operators` are from before it."""
     if not surgery:
         return request
     return replace(

@@ -26,7 +26,7 @@ from rescale.text.errors import UnsupportedError
 
 
 class KeyGroupPlanner:
-    """Plans the streams of one operator in its new shape whose key groups are those of the source."""
+    """Plans those new streams of one operator whose key groups move unchanged."""
 
     def __init__(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, inline: InlineBudget

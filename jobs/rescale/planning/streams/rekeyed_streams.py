@@ -66,12 +66,12 @@ def plan_rekeyed(
     )
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
-        own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        shared = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
-            return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
+            return RekeyedHeapGroups(**shared, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
-            return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
-        return RekeyedDirectory(**own, header=piece, created=created)
+            return RekeyedKeyGroups(**shared, header=piece, compressed=compressed)
+        return RekeyedDirectory(**shared, header=piece, created=created)
 
     return Rekeying(
         sources=sources,
@@ -115,7 +115,7 @@ def plan_heap_timers(
 def _streams_of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
     """Return a stream for each new subtask; `stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
-    return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
+    return tuple(stream(subtask, groups.first, len(groups)) for subtask, groups in enumerate(ranges))
 
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:

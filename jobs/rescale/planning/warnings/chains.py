@@ -66,11 +66,11 @@ def _common_maximum(
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """
-    alone = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+    single = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
+    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(alone, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
+            f"({first_of(single, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
             "operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
             "disableChaining between the operators, or give the operator two subtasks"
         )

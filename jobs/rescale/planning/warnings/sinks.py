@@ -54,7 +54,7 @@ def _remaining(uid: str, staying: set[str]) -> list[str]:
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     """Return the uids of the operators that a sink may have beside its writer, in a fixed order."""
-    return tuple(form.format(uid) for form in _BESIDE_THE_WRITER)
+    return tuple(template.format(uid) for template in _BESIDE_THE_WRITER)
 
 
 def _renames(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:

@@ -29,7 +29,7 @@ def request_warnings(
 ) -> Iterator[str]:
     """Yield warnings about the new shapes, the format and the files of the result."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
-        yield f"the newest complete checkpoint in {request.source} is taken: {name(snapshot.directory)}"
+        yield f"the source is the newest complete checkpoint in {request.source}: {name(snapshot.directory)}"
     if any(database.measured for operator in snapshot.operators for database in operator.databases):
         yield (
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
