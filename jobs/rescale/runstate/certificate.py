@@ -106,10 +106,10 @@ class CertifiedTables:
 
 @dataclass(frozen=True)
 class CertifiedChanges:
-    """Changes of an operator since the base: rows that `left` (replaced or deleted), and rows that `came` (new ones).
+    """Changes of an operator since the base: `left` counts removed rows, and `came` added rows.
 
-    The result contains `files_of_base` files of the base unchanged. The digest of a state is the base's digest, less
-    the rows that left, plus the rows that came.
+    A row whose value changed counts as removed and as added. The result contains `files_of_base` files of the base
+    unchanged. The digest of a state is the base's digest, less the removed rows, plus the added rows.
     """
 
     left: int

@@ -145,12 +145,12 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
     could end between the two checks. If the claim has changed, the mark that was just put is void, and is removed.
     """
     discarded = is_being_discarded(plan.target)
-    now = _claim_on(plan)
-    if now != claim:
-        now = _read_twice(plan)
-    if now == claim and not discarded:
+    current = _claim_on(plan)
+    if current != claim:
+        current = _read_twice(plan)
+    if current == claim and not discarded:
         return
-    if now != claim:
+    if current != claim:
         open_store(plan.target).delete([places_of(plan).publishing])
     raise RequestError(
         "the result was discarded before it was published",

@@ -77,7 +77,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     _give_way(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
-    of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
+    follower_files = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
         _put_note(Places(target, digest))
         _give_way(state_of(target, digest), target)
@@ -88,7 +88,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     if plan is not None and state is not State.EMPTIED:
         files += _remove_new_files(target, plan)
     _remove_last(listing, plan)
-    removed = (*files, *of_follower, *listing.documents)
+    removed = (*files, *follower_files, *listing.documents)
     return Discarded(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
 
 
@@ -117,8 +117,8 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """Files in a target and beside it; `documents` are the documents of runs among the latter.
 
-    `beside` lacks the files of the target's follower, which are known to be its own only while its document exists.
-    With `keeps_prepared`, files that were copied ahead are in none of the lists.
+    `beside` lacks the files of the target's follower, which can be recognised only while the follower's document
+    exists. With `keeps_prepared`, files that were copied ahead are in none of the lists.
     """
 
     target: str

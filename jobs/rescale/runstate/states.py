@@ -38,9 +38,9 @@ like a result that was never published. No store puts two objects at once, so on
 after it.
 
 * `publishing` alone says that `_metadata` may have existed. Only `withdraw` may delete anything in the target. The
-  plan may publish: all files are in their certified versions, and none is changed. Either the result was never
-  published, or the run was killed between two requests and the job deleted `_metadata` before any run looked; then
-  `_metadata` is put again with the same bytes.
+  plan may publish, as long as all files are in their certified versions. Either the result was never published, or the
+  run was killed between two requests and the job deleted `_metadata` before any run looked; then `_metadata` is put
+  again with the same bytes.
 * `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
   `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target but `withdraw`. A
   publisher checks the mark right before it puts `_metadata`, because it may have been paused while its successor
@@ -226,7 +226,7 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
 def permit(plan: Plan, transition: Transition) -> State:
     """Return the target's state. Raises `RequestError` if the state does not allow the transition to a run of the plan.
 
-    Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
+    Raises `StoreError`, which is worth a retry, if a second read does not confirm the refusal.
     """
     refuse_unsafe_target(plan)
     state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
@@ -291,7 +291,7 @@ def refuse_unless(
 
 
 def refuse_unpublished(target: str) -> None:
-    """Raise `RequestError` if the target's `_metadata` was published and is gone, or is not published yet."""
+    """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
     metadata = Places(target, "").metadata
     if open_store(metadata).stat(metadata) is not None:
         return

@@ -82,7 +82,7 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
 
 
 def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    """Return the names of files that are missing or have another size, after a second look at those not listed."""
+    """Return the names of files that are missing or have another size, even when the store is asked for each again."""
     missed = [file for file, size in files.items() if existing.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]

@@ -24,11 +24,13 @@ kept, with the pins of their checkpoints. All others are removed after a round, 
 target remove the same files; if one removes a round too early, the other refuses to continue it.
 
 If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
-directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.
+directory, until the next follower puts the directory of the restarted job there. Its first round continues the existing
+rounds, if it can.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
 unpublished `--finish` of an older checkpoint is discarded first, because the job has run on since. A follower that is
 still active sees at the end of its round that `follower.json` is gone, and removes the files that it has put since. If
-it is killed before that, they stay: without `follower.json` nothing shows whose they are, and `discard` keeps them.
+it is killed before that, these files stay: without `follower.json`, nothing shows whose files they are, and `discard`
+keeps them.
 """

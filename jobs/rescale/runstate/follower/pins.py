@@ -84,12 +84,12 @@ class Pins:
         Raises `SnapshotError` if Flink deletes a file meanwhile.
         """
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
-        deep, others = set[int](), set[int]()
+        compacted_files, flushed_files = set[int](), set[int]()
         for database in (database for operator in snapshot.operators for database in operator.databases):
             compacted = {table.file.name for table in database.tables if table.file.level > 0}
             for file in database.files:
-                (deep if file.name in compacted else others).add(file.extent.file)
-        left_out = {0, *(deep - others)}
+                (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
+        left_out = {0, *(compacted_files - flushed_files)}
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
         side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
@@ -126,24 +126,24 @@ class Pins:
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
-        own = {*checkpoints}.intersection(self.numbers())
-        store, place = open_store(self.place), self.place if len(own) < len(checkpoints) else pins_place(self.target)
+        pinned = {*checkpoints}.intersection(self.numbers())
+        store, place = open_store(self.place), self.place if len(pinned) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, metadata in [*((n, METADATA) for n in own), *((n, _FLUSHED) for n in between)]:
+        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, _FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
             needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
         rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
         store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
-    def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
+    def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
+        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, metadata_name)).files
 
-    def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
-        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `own`."""
-        return join(checkpoint_directory(self.place, checkpoint), own)
+    def _metadata(self, checkpoint: int, metadata_name: str = METADATA) -> str:
+        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `metadata_name`."""
+        return join(checkpoint_directory(self.place, checkpoint), metadata_name)
 
     def _keep(self, source: Span) -> None:
         keep(self._place_of(source.uri), source, Places(self.target, "").staging)
