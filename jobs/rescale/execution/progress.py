@@ -16,13 +16,14 @@ _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
 """Time before the first estimate, while less than a tenth is done."""
 _NO_ESTIMATE_BELOW_ONE_IN = 100
+"""The first estimate comes when one in this many bytes is done."""
 
 
-def say_compiling(kept: bool) -> None:
-    """Print that loops are compiled; `kept` says whether the machine code is cached for later runs."""
+def say_compiling(cached: bool) -> None:
+    """Print that loops are compiled; `cached` says whether the machine code is cached for later runs."""
     which = (
         "which later runs on this machine reuse"
-        if kept
+        if cached
         else "and later runs will compile them again: to cache them, set NUMBA_CACHE_DIR to a writable directory"
     )
     print(f"compiling loops over records, {which}", file=sys.stderr, flush=True)

@@ -61,7 +61,7 @@ def _merge(cell: SortedBlocks) -> SortedBlocks:
 
 
 def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
-    """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the last one."""
+    """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the one before."""
     from rescale.execution.rekeying import key_order_loop as loop
 
     taken = np.zeros(len(cell), np.int64)

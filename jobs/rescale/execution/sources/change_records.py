@@ -106,18 +106,18 @@ class ChangeReader:
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
         sides = (before, after)
         ranges = [(begin, end)]  # all keys of the side that has the state
-        own: Iterator[Keys] = iter(())
+        candidates: Iterator[Keys] = iter(())
         if before.has(state) and after.has(state):
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
             ranges = _merged(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
-            own = changed_keys(earlier, later, shared, begin, end, transient)
+            candidates = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
-            return own
+            return candidates
         return _merge_sorted(
-            [(key for keys in own for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
+            [(key for keys in candidates for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
         )
 
     def _transient_tables(self, state: str) -> Iterator[SstTable]:
@@ -125,8 +125,8 @@ class ChangeReader:
 
         Raises `SnapshotError` if a file belongs to another state.
         """
-        for own, name, extent in self._place.transient:
-            if own == state:
+        for owner, name, extent in self._place.transient:
+            if owner == state:
                 (file,) = listed_files(self._files, [(name, extent)])
                 table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
                 if (other := table.properties.column_family) != state:

@@ -20,8 +20,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 Windows = Sequence[KeyGroupRange]
 WindowedRecords = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[WindowedRecords]]
-"""Takes windows, and returns a generator for each part of the materialised state. It yields the records of each window,
-which must be read before those of the next."""
+"""Takes windows, and returns a generator for each part of the materialised state. The generator yields the records of
+one window after the other; they must be read before those of the next window."""
 
 
 class ChangelogRecords:
@@ -48,7 +48,7 @@ class ChangelogRecords:
         windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())
-            parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
+            parts = [stack.enter_context(closing(part)) for part in self._base([window for window, _ in cut])]
             for _, changes in cut:
                 with self._located_in_log():
                     overlay = Overlay(list(changes), self._header, self._max_parallelism)

@@ -74,7 +74,7 @@ class LogWindows:
             with scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
                 places = [directory / str(i) for i in range(len(ranges))]
                 self._spill(ranges, places)
-                yield [(own, _read_back(place)) for own, place in zip(ranges, places, strict=True)]
+                yield [(window, _read_back(place)) for window, place in zip(ranges, places, strict=True)]
         except OSError as error:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
@@ -124,7 +124,7 @@ class LogWindows:
         return [*ranges, KeyGroupRange(first, self._key_groups.last)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
-        window_of = {group: i for i, own in enumerate(ranges) for group in own}
+        window_of = {group: i for i, window in enumerate(ranges) for group in window}
         buffers = [bytearray() for _ in places]
         buffered = 0
         for state, key_group, data in self._changes():

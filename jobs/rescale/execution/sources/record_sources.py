@@ -184,14 +184,14 @@ class SourceReader:
         if isinstance(part.place, DatabasePlace):
             batches_by_window = self._rows(part, part.place).in_ranges(windows)
         else:
-            batches_by_window = (self._in_window(part, own) for own in windows)
+            batches_by_window = (self._in_window(part, window) for window in windows)
         for batches in batches_by_window:
             yield (replace(records, states=ids[records.states]) for records in batches)
 
-    def _in_window(self, part: RecordSource, own: KeyGroupRange) -> Iterator[Records]:
+    def _in_window(self, part: RecordSource, window: KeyGroupRange) -> Iterator[Records]:
         """Yield the records of a materialised stream that lie in the given key groups."""
         assert isinstance(part.place, StreamPlace)
-        for run in _runs(part.place.part(own)):
+        for run in _runs(part.place.part(window)):
             batches = self._batches(part._replace(place=run))
             accounted = 0
             for records in batches:

@@ -77,12 +77,12 @@ class TasksOnDemand:
     def run(
         self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
-        return self._for(units, threads_suffice=threads_suffice).run(work, units, progress)
+        return self._executor_for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
-        return self._for(units).shuffle(make_sender, units, partitions, progress)
+        return self._executor_for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
+    def _executor_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
         in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1

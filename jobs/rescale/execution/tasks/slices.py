@@ -91,10 +91,10 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
     try:
         return work(unit), None
     except Exception as error:
-        ours = unexpected(error)
-        if not ours.final:
-            raise ours from None
-        return None, ours
+        rescale_error = unexpected(error)
+        if not rescale_error.final:
+            raise rescale_error from None
+        return None, rescale_error
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:

@@ -37,7 +37,8 @@ from rescale.text.errors import RescaleError
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
-_FEW = 1000
+"""Bits of the keys' digests by which a pass splits buckets, and the most bits that all passes use."""
+_FEW_RECORDS = 1000
 """Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
@@ -69,7 +70,7 @@ class FoundRecord(NamedTuple):
 
 
 class RecordSearch(NamedTuple):
-    """Search in a unit for keys whose digests end in one of the suffixes of `bits` bits that are `chosen`, by state."""
+    """Search in a unit for the keys whose digests end in a `chosen` suffix of `bits` bits; `chosen` is by state."""
 
     unit: RecordUnit
     bits: int
@@ -168,7 +169,7 @@ def differing_records(
     differing: dict[str, int] = dict.fromkeys(states, 0)
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
     remaining, bits = max(states.values()), 0
-    while remaining > _FEW and bits < _MOST_BITS:
+    while remaining > _FEW_RECORDS and bits < _MOST_BITS:
         counts, endings = _differing_buckets(_search(units, bits, chosen, files, tasks))
         bits += _BITS
         chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}

@@ -88,7 +88,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
                 "a file with changes does not lie above the files of the base",
                 path=after.source.uri,
                 operator=operator.label,
-                expected=f"a level above {top}, sequence numbers above {base.last_sequence}",
+                expected=f"a level between 0 and {top}, and sequence numbers above {base.last_sequence}",
                 found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
                 advice=RERUN_ADVICE,
             )

@@ -1,8 +1,9 @@
 """Proof of a result that continues an earlier one (its base), without reading what did not change.
 
     source side    the changes from the earlier checkpoint to the later one: the values, before and after, of every key
-                   in a file that only one of them has
-    result side    the changes from the base to the result: the same for every key in the files above the base's
+                   in a file that only one of the two checkpoints has
+    result side    the changes from the base to the result: the values, before and after, of every key in the files
+                   above the base's
 
 Removed and added rows must have the same digests on both sides, state by state, and on both sides each key must lie in
 the key group of its hash. Every file of the base is in the result (`base_files`). So the result differs from the base

@@ -1,4 +1,4 @@
-"""Check of declared Kafka offsets: by the result's own bytes, each partition starts at the declared offset."""
+"""Check of declared Kafka offsets: reads from the result's bytes where each partition starts."""
 
 from __future__ import annotations
 

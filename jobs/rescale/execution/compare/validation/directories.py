@@ -189,8 +189,8 @@ def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: Ke
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
     for state, file in _files(result):
-        if left := candidates[_size_and_keys(state, file)]:
-            origins[file.name] = left.pop(0)
+        if unmatched := candidates[_size_and_keys(state, file)]:
+            origins[file.name] = unmatched.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matches(origins, complete)
 

@@ -31,7 +31,7 @@ class _ExpectedName(NamedTuple):
     """An inline stream, the beginning of its expected name, and its file's name in a RocksDB directory."""
 
     stream: InlineStream
-    place: str
+    beginning: str
     local_name: str | None
 
 
@@ -43,9 +43,13 @@ def check_inline_names(result: Snapshot) -> None:
         for inline in _inline_streams(operator.entry):
             end = ""
             if inline.local_name is not None:
-                own = re.escape(inline.local_name)
-                end = f"-(?:(?:{_COPIED_FROM_BASE})?{own}|{_REWRITTEN_TABLE})" if _is_table(inline) else f"-{own}"
-            match = re.fullmatch(f"{re.escape(inline.place)}-({digest}){end}", inline.stream.name)
+                file_name = re.escape(inline.local_name)
+                end = (
+                    f"-(?:(?:{_COPIED_FROM_BASE})?{file_name}|{_REWRITTEN_TABLE})"
+                    if _is_table(inline)
+                    else f"-{file_name}"
+                )
+            match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){end}", inline.stream.name)
             if match is None or inline.stream.name in seen:
                 raise IntegrityError(
                     "a stream in the metadata has the wrong name"
@@ -53,7 +57,7 @@ def check_inline_names(result: Snapshot) -> None:
                     else "two streams in the metadata have the same name",
                     path=result.metadata_uri,
                     operator=operator.label,
-                    expected=f"{inline.place}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
+                    expected=f"{inline.beginning}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
                     found=inline.stream.name,
                     advice=RERUN_ADVICE,
                 )

@@ -1,8 +1,8 @@
 """Proof of state by the store's own checksums, without reading it back.
 
 A relocated operator has the key groups of its source end to end, only split into files at other places. The checksums
-of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides; and a file that
-was copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
+of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides. A file that was
+copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
 which finds the difference.
 """
 
@@ -27,7 +27,7 @@ _LONGEST_HEADER = 1 << 20
 
 
 class StoreChecksums(NamedTuple):
-    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that are left."""
+    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that remain."""
 
     checks: Checks
     tallies: list[Tally]
@@ -63,8 +63,8 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
             tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
             algorithms[check.operator].add(checksum.algorithm)
             proven.add(check)
-    left = [(weight, check) for weight, check in checks.units if check not in proven]
-    return StoreChecksums(replace(checks, units=left), tallies, algorithms)
+    remaining = [(weight, check) for weight, check in checks.units if check not in proven]
+    return StoreChecksums(replace(checks, units=remaining), tallies, algorithms)
 
 
 def matching_checksums(
@@ -74,11 +74,11 @@ def matching_checksums(
 
     Most ETags contain a checksum; the store is asked only for the others.
     """
-    summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
+    by_etag = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
-    rest = [check for check in checks if check not in summed]
+    rest = [check for check in checks if check not in by_etag]
     comparer.fetch((), rest)
-    return summed | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
+    return by_etag | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
 
 
 def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:

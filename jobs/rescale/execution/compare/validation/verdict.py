@@ -80,8 +80,8 @@ _CLAIM_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
 _CLAIM_OF_CHANGES = (
-    "in RocksDB directories that continue the base, every key was compared that is in a file which only one of the two "
-    "checkpoints has, or which was written and compacted between them: by its entries in these files if they show that "
+    "in RocksDB directories that continue the base, every key was compared if it is in a file that only one of the two "
+    "checkpoints has, or that was written and compacted between them: by its entries in these files if they show that "
     "it did not change, else by its rows in both checkpoints; files that, by RocksDB's MANIFEST, only compactions have "
     "rewritten were skipped; the rows removed and added between the checkpoints have the same digests as those removed "
     "and added between base and result; and all files of the base are in the result, below these changes: under a "

@@ -38,7 +38,7 @@ from rescale.storage.sides import side_variables
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
-_LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
+_LONGEST_SOCKET_DIRECTORY = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Longest name of a directory of Unix domain sockets, in bytes."""
 
 _JAVA = "a JDK 17 or newer"
@@ -148,7 +148,7 @@ def _own_scratch() -> list[str]:
 
 def _socket_directory(scratch: str) -> str:
     """Return a directory of this process whose path is short enough for sockets."""
-    return scratch if len(os.fsencode(scratch)) <= _LONGEST_OF_SOCKETS else _short_scratch()
+    return scratch if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY else _short_scratch()
 
 
 @cache

@@ -68,7 +68,7 @@ def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: 
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
     if name(uri) in existing:
-        counted = _Size()
+        counted = _CountingSink()
         lengths = conversion.write(counted)
         if counted.size == existing[name(uri)]:
             return WrittenStream(stream, counted.size, lengths, None)
@@ -83,7 +83,7 @@ def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
     return sum(operator.expected_key_groups[stream.first_key_group :][: stream.key_groups])
 
 
-class _Size:
+class _CountingSink:
     """Sink that only counts bytes."""
 
     def __init__(self) -> None:
@@ -121,9 +121,9 @@ class _Conversion:
         """Yield (key group, bytes) in order, database by database."""
         wanted = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
-            own = wanted.intersection(KeyGroupRange(*place.key_groups))
-            if len(own):
-                yield from self._database_pieces(database, own)
+            shared = wanted.intersection(KeyGroupRange(*place.key_groups))
+            if len(shared):
+                yield from self._database_pieces(database, shared)
 
     def _database_pieces(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
