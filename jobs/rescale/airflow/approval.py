@@ -48,7 +48,8 @@ class PlanApproval(ApprovalOperator):
     """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
 
     `values` are values of the form; None stands for those that the run was started with. `closes` is the XCom field
-    with an instant in ISO format at which the plan counts as rejected, even if the minutes of the form are not over.
+    with an instant in ISO format: from then on the plan counts as rejected, even if the minutes of the form are not
+    over.
     Airflow wakes the task only once, with the default as the answer. To send a reminder, the task lets itself be woken
     before the deadline, and parks itself a second time.
     """
@@ -226,7 +227,7 @@ def triggered_by(context: Context) -> str | None:
 
 
 def is_user(user: Any, name: str | None) -> bool:
-    """Return whether a user that has answered has this name."""
+    """Return whether the user who answered has this name; `user` is None if nobody answered."""
     return user is not None and name in (user["id"], user["name"])
 
 

@@ -95,8 +95,8 @@ group_end_task = rescale_task(
 )
 """Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
-It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
-only after that.
+It is no teardown, because Airflow does not let tasks wait for teardowns. It fails unless the result is published, so
+the tasks after the group run only if the result is published.
 """
 
 
@@ -145,7 +145,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
         if target is None:
             raise RescaleError("the run ended before there was a plan", found=_failed(ti), advice=_ADVICE)
         with form_access(params):
-            raise _not_followed_to_the_end(ti, target)
+            raise _unfinished_follow_error(ti, target)
     with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
             refuse_published(planned["target"], planned["digest"], rejection)
@@ -163,8 +163,8 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     return dict(summary)
 
 
-def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
-    """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
+def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
+    """Return the error of a run whose task that follows a job did not finish, with the state of the target now."""
     from rescale.airflow.rejection import PUBLISHED
     from rescale.runstate.follower.rounds import finished_rounds
     from rescale.runstate.places import beside, cut_over_place, follower_place
@@ -199,7 +199,7 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
     """Raise an error unless the result exists, or this run has started a job from the result: the job may delete it.
 
-    `has_summary`: the task `publish` finished in this run, whatever is left of the result.
+    `has_summary` says that the task `publish` finished in this run, whatever is left of the result.
     """
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
@@ -227,15 +227,15 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
         )
 
 
-def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
-    """Raise an error for the first task in `then` that has neither succeeded nor skipped itself.
+def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
+    """Raise an error for the first task in `task_ids` that has neither succeeded nor skipped itself.
 
     If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
     there is nothing for `compare_all_records` to do.
     """
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
-    for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:
+    done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
+    for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
                 f"the result was published, but the task {task_id!r} did not succeed",

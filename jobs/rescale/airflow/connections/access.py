@@ -93,21 +93,22 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
     """Give this process and its children the access that a form names: to the target's store, and to the source's.
 
-    A form without a connection of the source has one access to both. With two stores, a task uses the target's until it
-    declares its targets (`use_targets`), or the source's with `reads_source`. Raises the errors of `storage_access`.
+    Without a connection of the source, both stores have the same access. With two connections, a task uses that of the
+    target until it declares its targets (`use_targets`); with `reads_source`, that of the source. Raises the errors of
+    `storage_access`.
     """
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
-        own = {} if source is None else _source_variables(source, stack)
+        source_variables = {} if source is None else _source_variables(source, stack)
         stack.enter_context(storage_access(form.get("connection")))
-        if not own and not has_side_variables():
+        if not source_variables and not has_side_variables():
             yield
             return
         try:
-            _use_sides(own, reads_source=reads_source)
+            _use_sides(source_variables, reads_source=reads_source)
             yield
         finally:
             os.environ.clear()
@@ -115,12 +116,12 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
             forget_stores()
 
 
-def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
+def _use_sides(source_variables: Mapping[str, str], *, reads_source: bool) -> None:
     from rescale.storage.sides import StoreSide, configure_side, declare_targets
     from rescale.storage.store import forget_stores
 
-    if own:
-        configure_side(StoreSide.SOURCE, own)
+    if source_variables:
+        configure_side(StoreSide.SOURCE, source_variables)
         forget_stores()
     if reads_source:
         declare_targets([])
@@ -277,7 +278,7 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
 
 
 def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
-    """Return the fields below a field. The error does not show another value, which may be a password."""
+    """Return the fields of a nested object. The error for any other value does not show it: it may be a password."""
     if not isinstance(value or {}, Mapping):
         raise _unsupported(connection_id, field, "fields and their values", f"a {type(value).__name__}")
     return value or {}

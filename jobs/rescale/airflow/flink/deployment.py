@@ -153,9 +153,9 @@ def check_patch(hand_over: PatchDeployment) -> None:
         )
     if str(_option(resource.spec, _AUTOSCALER)).lower() == "true":
         log.warning(
-            "Flink's operator scales this job (%s). The hand-over makes it forget its decisions so far "
+            "Flink's operator scales this job (%s). The hand-over makes the operator forget its decisions so far "
             "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
-            "plan; then it may change the parallelism again",
+            "plan; then the operator may change the parallelism again",
             _AUTOSCALER,
         )
 
@@ -291,7 +291,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
         return msgspec.convert(document, _Resource)
     except msgspec.ValidationError as error:
         raise RequestError(
-            f"the {hand_over.resource} is not one of Flink's operator",
+            f"this {hand_over.resource} does not belong to Flink's Kubernetes operator",
             path=_place(hand_over),
             expected="the fields of flink.apache.org/v1beta1",
             found=error,

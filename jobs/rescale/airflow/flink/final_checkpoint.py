@@ -58,8 +58,8 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
             operator=job_id,
             expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
             found=f"checkpoint {_number_text(numbers.newest)}",
-            advice="use neither: a newer one may have been aborted together with its transactions, and an older one "
-            "repeats committed records",
+            advice="use neither checkpoint: a newer one may have been aborted together with its transactions, and an "
+            "older one repeats committed records",
         )
     return checkpoint_directory(checkpoints, numbers.newest or 0)
 
@@ -93,7 +93,7 @@ def _directory_of_completed(checkpoints: str, job_id: str, numbers: _Numbers) ->
 
 def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError:
     return RequestError(
-        "it is uncertain which checkpoint the job completed last, so it is not started again",
+        "it is uncertain which checkpoint the job completed last, so the job is not started again",
         path=checkpoints,
         operator=job_id,
         expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",

@@ -27,7 +27,7 @@ _OPTIONS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
-"""Fields of an extra that are not headers. The second line is for `requests`, which we do not use."""
+"""Fields of an extra that are not headers. Those in the second line are for the library `requests`; we ignore them."""
 
 
 def open_flink(flink: str) -> Flink:

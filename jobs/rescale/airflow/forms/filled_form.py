@@ -108,12 +108,12 @@ def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> Non
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    asked = {what: names for what, names in changes.items() if names}
-    if asked and not required and not params.get("require_approval", True):
+    unapproved = {what: names for what, names in changes.items() if names}
+    if unapproved and not required and not params.get("require_approval", True):
         raise RequestError(
-            f"the run would {' and '.join(asked)} without an approval",
+            f"the run would {' and '.join(unapproved)} without an approval",
             expected=f'"{title("require_approval")}"',
-            found=", ".join(name for names in asked.values() for name in names),
+            found=", ".join(name for names in unapproved.values() for name in names),
             advice=f'switch "{title("require_approval")}" on',
         )
 
@@ -213,7 +213,7 @@ def describe_request(request: Request) -> str:
 def check_key_functions(key_hashes: Iterable[str]) -> None:
     """Raise `RequestError` for a `module:function` of a module that is not allowed. Formulas have no module.
 
-    A user of the form must not choose which code runs, so the operator of Airflow names the allowed modules.
+    A user of the form must not choose which code runs, so Airflow's administrator names the allowed modules.
     """
     allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
     for name in key_hashes:
@@ -223,5 +223,5 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
                 f"the module {module!r} is not allowed for key hashes",
                 expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
                 found=name,
-                advice=f"the operator of Airflow can allow it, by the variable {ALLOWED_MODULES} of the workers",
+                advice=f"Airflow's administrator can allow it, by the variable {ALLOWED_MODULES} of the workers",
             )

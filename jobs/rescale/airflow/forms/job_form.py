@@ -156,7 +156,7 @@ def _starting_fields() -> Form:
 
 
 def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
-    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both fields are."""
+    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both are filled in."""
     if params["hand_over"]:
         return HandOverKind(params["hand_over"])
     filled = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]

@@ -86,7 +86,7 @@ class GoBackIfNeeded(GoBack):
         return super().execute(context)
 
     def source(self, context: Context, before: JobToRestart) -> str | None:
-        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled it."""
+        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled the job."""
         source, pull = super().source(context, before), context["ti"].xcom_pull
         if source is not None:
             return source
@@ -197,8 +197,8 @@ def _check_plan(
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
-        if latest.transient is not None:
-            raise latest.transient
+        if latest.transient_error is not None:
+            raise latest.transient_error
         raise RequestError(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
             path=latest.place,

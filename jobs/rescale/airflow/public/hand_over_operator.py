@@ -20,7 +20,7 @@ class HandOverOperator(HandOverJob):
 
     It runs an uploaded `jar` on a session cluster, or patches a `FlinkDeployment`, or else prints the command that
     starts the job. A task that is tried again finds the job that an earlier try started. It does not look for the job
-    that the savepoint was taken from: if that still runs, both do the same work.
+    that the savepoint was taken from: if that job still runs, both jobs do the same work.
 
     Its output describes the started job: its id (`job`), `name`, `parallelism` and `restored_from`; for a
     FlinkDeployment `deployment` and `nonce`; else `start`, the command.

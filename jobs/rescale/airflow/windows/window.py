@@ -49,8 +49,8 @@ OUTSIDE_HOURS = "outside_hours"
 class Window:
     """A window; `values` are the values of form fields.
 
-    No run starts after the time of day `closes`, in `timezone`. The state of a job that is rescaled while it runs is
-    moved from `begins_before` the opening on, and the job is cut over while the window is open.
+    No run starts after the time of day `closes`, in `timezone`. If the job is rescaled while it runs, a run begins
+    earlier than the window opens, by `begins_before`; the job is cut over while the window is open.
     """
 
     name: str
