@@ -1,14 +1,14 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
 The last round is made while the job still runs, right before the cancel. So the job stands still for the cancel, the
-publication and the start alone. If it makes another checkpoint before the cancel, one more round comes first. If it
-does so again and again, or right before its end, the last round comes after the cancel. Records since the last
+publication and the start alone. If the job makes another checkpoint before the cancel, one more round comes first. If
+the job does so again and again, or right before its end, the last round comes after the cancel. Records since the last
 checkpoint are processed again either way.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
-with its old shape, and another run can go on with the rounds. Flink does not get that checkpoint to own (NO_CLAIM): it
-would delete it, and the task that goes back may need it.
+with its old shape, and another run can go on with the rounds. The restarted job does not own that checkpoint
+(NO_CLAIM): Flink would delete the checkpoint, and the task that goes back may need it.
 """
 
 from __future__ import annotations
