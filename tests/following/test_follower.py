@@ -19,7 +19,7 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
-from rescale.following.leaving import leave
+from rescale.following.leaving import leave_rounds
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
@@ -304,7 +304,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     if published:
         publish(failed)
     assert (published_plan(follower.target, follower.by) is not None) == published
-    leave(follower)
+    leave_rounds(follower)
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
@@ -338,7 +338,7 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     claim(finish_of_another, by={"host": "there"})
     carry_out(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
-    leave(follower)
+    leave_rounds(follower)
     assert is_published(finish_of_another)
 
 

@@ -11,7 +11,7 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
 
 
-def leave(follower: Follower) -> None:
+def leave_rounds(follower: Follower) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of that start.
 
     The last round is removed, even if it is published, because no job runs from it; a result of another run stays. Does

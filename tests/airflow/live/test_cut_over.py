@@ -111,7 +111,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
     monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
-    monkeypatch.setattr(cut_over, "leave", lambda _: None)
+    monkeypatch.setattr(cut_over, "leave_rounds", lambda _: None)
     monkeypatch.setattr(cut_over, "go_back", go_back)
     return snapshots
 
@@ -140,7 +140,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
 def test_rounds_that_cannot_be_left_to_another_run_need_another_target(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
 ) -> None:
-    monkeypatch.setattr(cut_over, "leave", Mock(side_effect=StoreError("the store is busy")))
+    monkeypatch.setattr(cut_over, "leave_rounds", Mock(side_effect=StoreError("the store is busy")))
     error, _ = failed(cut(Job()), monkeypatch, SnapshotError("gone"))
     assert restarts
     assert error.advice is not None

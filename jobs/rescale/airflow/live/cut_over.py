@@ -29,7 +29,7 @@ from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_ba
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.follower import Follower
-from rescale.following.leaving import leave
+from rescale.following.leaving import leave_rounds
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -123,7 +123,7 @@ class CutOver:
         """
         if self.mark.went_back:
             what = "the cut-over failed in an earlier try of this task, which started the job again as it was"
-            raise WentBackError(what, path=self.follower.target, advice=self._leave())
+            raise WentBackError(what, path=self.follower.target, advice=self._leave_rounds())
         while True:
             try:
                 return self._attempt(parts)
@@ -201,15 +201,15 @@ class CutOver:
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         self.mark.set_went_back()
-        another_run = self._leave()
+        another_run = self._leave_rounds()
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
         return error.recast(WentBackError, what, advice=advice)
 
-    def _leave(self) -> str:
+    def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
         try:
-            leave(self.follower)
+            leave_rounds(self.follower)
         except RescaleError as error:
             log.warning("the rounds cannot be left to another run: %s", error)
             return _ANOTHER_TARGET
