@@ -83,13 +83,15 @@ def _operator_state(
         entry,
         parallelism=planned.new_parallelism,
         subtasks=tuple(
-            subtask if subtask.finished else replace(subtask, state=_state(entry.operator_id, subtask.index, handles))
+            subtask
+            if subtask.finished
+            else replace(subtask, state=_subtask_state(entry.operator_id, subtask.index, handles))
             for subtask in subtasks
         ),
     )
 
 
-def _state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
+def _subtask_state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
     by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
     keyed, raw_keyed = by_slot[Slot.KEYED], by_slot[Slot.RAW_KEYED]
     operator, raw_operator = by_slot[Slot.OPERATOR], by_slot[Slot.RAW_OPERATOR]

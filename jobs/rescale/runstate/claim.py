@@ -98,12 +98,12 @@ class PlannedNames:
     With `prepared`, names of all files that were copied ahead are included: the run removes those it does not need.
     """
 
-    whole: frozenset[str]
-    beginnings: tuple[str, ...]
+    names: frozenset[str]
+    prefixes: tuple[str, ...]
     prepared: bool = False
 
     def __contains__(self, file: str) -> bool:
-        return file in self.whole or file.startswith(self.beginnings) or (self.prepared and is_prepared_file(file))
+        return file in self.names or file.startswith(self.prefixes) or (self.prepared and is_prepared_file(file))
 
 
 def planned_names(plan: Plan) -> PlannedNames:
@@ -134,7 +134,7 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             path=plan.target,
             expected="an empty or absent directory",
             found=_published_result(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
-            advice=_other_target(plan.target, published, foreign),
+            advice=_occupied_advice(plan.target, published, foreign),
         )
 
 
@@ -152,7 +152,7 @@ def _published_result(target: str, published: bool) -> str | None:
     return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
-def _other_target(target: str, published: bool, foreign: Sequence[str]) -> str:
+def _occupied_advice(target: str, published: bool, foreign: Sequence[str]) -> str:
     """Return advice for an occupied target; `discard` keeps files that no run has written."""
     if published:
         return "name another target"

@@ -69,7 +69,7 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     """
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.publishing, b"the _metadata of this result was about to be put\n")
-    _give_way(plan, claim)
+    _refuse_discarded(plan, claim)
     return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
 
@@ -138,7 +138,7 @@ def _claim_on(plan: Plan) -> Claim | None:
     return read_again_on_failure(lambda: claim_on(plan.target), DOCUMENTS)
 
 
-def _give_way(plan: Plan, claim: Claim | None) -> None:
+def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first stops by itself.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard

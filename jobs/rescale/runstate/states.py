@@ -95,7 +95,7 @@ _LISTINGS = 2
 _QUOTED_CHARACTERS = 500
 """Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
-_RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
+_PREPARE_ADVICE = "the run that has claimed it copies what is missing"
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, as they name the handles that they write."""
@@ -175,7 +175,7 @@ TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
 }
 """The transitions that each state allows, and the state they lead to (`MOVE`: once both moving steps are done)."""
 
-_STATES = {
+_STATE_CLAUSES = {
     State.FREE: "the target is not claimed",
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
@@ -187,7 +187,7 @@ _STATES = {
     State.TAKEN: "the target is claimed by another plan",
     State.OCCUPIED: "the target holds a snapshot that is not ours",
 }
-_RULES = {
+_TRANSITION_RULES = {
     Transition.PREPARE: "files are copied ahead only into a target that no run has claimed",
     Transition.CLAIM: "a run needs a free target",
     Transition.ASK: "only a plan that has claimed its target can be approved",
@@ -280,11 +280,11 @@ def refuse_unless(
     if transition in TRANSITIONS[state]:
         return
     raise RequestError(
-        f"{_STATES[state]}, and {_RULES[transition]}",
+        f"{_STATE_CLAUSES[state]}, and {_TRANSITION_RULES[transition]}",
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_RUN_COPIES_THE_REST
+        advice=_PREPARE_ADVICE
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
         else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
@@ -298,7 +298,7 @@ def refuse_unpublished(target: str) -> None:
     holder = claimed_by(target)
     state = None if holder is None else state_of(target, holder)
     if state in (State.GONE, State.EMPTIED):
-        raise RequestError(_STATES[state], path=target, advice=_advice(state, target, None))
+        raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target, None))
     if state is not None:
         raise RequestError(
             "a run has claimed this target, and has not published its result",

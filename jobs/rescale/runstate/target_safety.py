@@ -21,7 +21,7 @@ from rescale.storage.files.mounts import location_of
 from rescale.storage.locations import contains, is_s3, resolve_links
 from rescale.text.errors import RequestError
 
-_DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
+_DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
 """Names of documents that no other program writes."""
 
 
@@ -80,7 +80,7 @@ def _check_documents(target: str, documents: Path) -> None:
     if not document_folders.is_marked(documents):
         names = _foreign_names(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
         left = [path.name for path in documents.iterdir()]
-        if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
+        if names or (left and not any(map(_DISTINCTIVE_NAMES.fullmatch, left))):
             raise document_folders.not_ours(documents, f"other files, such as {min(names or left)}")
     for name in document_folders.FOLDERS:
         document_folders.refuse_other_place(documents / name)

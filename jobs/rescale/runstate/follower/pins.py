@@ -73,9 +73,9 @@ class Pins:
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
-                missing.append(_whole(uri, version))
+                missing.append(_whole_file(uri, version))
         side_by_side(self._keep, missing)
-        self._keep(_whole(metadata, listed.metadata))
+        self._keep(_whole_file(metadata, listed.metadata))
         return self._pinned_checkpoint(checkpoint, listed.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
@@ -91,10 +91,10 @@ class Pins:
                 (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
         left_out = {0, *(compacted_files - flushed_files)}
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
-        files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
+        files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
         side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
-        keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
+        keep(self._metadata(checkpoint, _FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
@@ -152,9 +152,9 @@ class Pins:
         """Return the place of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
-        return join(self._outside(parent(uri)), name(uri))
+        return join(self._place_of_directory(parent(uri)), name(uri))
 
-    def _outside(self, directory: str) -> str:
+    def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
         return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
 
@@ -164,12 +164,14 @@ class Pins:
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
-        return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+        return Move(self.checkpoints, self.place), *(
+            Move(folder, self._place_of_directory(folder)) for folder in outside
+        )
 
 
 def _hash(directory: str) -> str:
     return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def _whole(uri: str, version: Pin) -> Span:
+def _whole_file(uri: str, version: Pin) -> Span:
     return Span(uri, 0, version.size, version)

@@ -87,7 +87,7 @@ def followed_job(target: str) -> FollowedJob | None:
     uri = follower_place(target)
     if open_store(uri).stat(uri) is None:
         return None
-    return _decoded(uri, FollowedJob)
+    return _read_as(uri, FollowedJob)
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
@@ -150,21 +150,21 @@ def finished_rounds(target: str) -> list[int]:
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return None if open_store(uri).stat(uri) is None else _decoded(uri, Round)
+    return None if open_store(uri).stat(uri) is None else _read_as(uri, Round)
 
 
-def write_round(target: str, made: Round) -> None:
+def write_round(target: str, finished: Round) -> None:
     """Put the document of a finished round."""
-    uri = _document_place(target, made.checkpoint)
-    open_store(uri).put(uri, msgspec.json.encode(made))
+    uri = _document_place(target, finished.checkpoint)
+    open_store(uri).put(uri, msgspec.json.encode(finished))
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
     numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
-    made = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
-    return tuple(each for each in made if each is not None)
+    finished = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
+    return tuple(each for each in finished if each is not None)
 
 
 def remove_rounds(target: str, *, keep: Collection[int]) -> None:
@@ -208,7 +208,7 @@ def _document(job: FollowedJob) -> bytes:
     return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
 
 
-def _decoded(uri: str, kind: type[T]) -> T:
+def _read_as(uri: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
