@@ -76,7 +76,7 @@ class ChangeReader:
             sides = (self._place.before, self._place.after)
             before, after = (stack.enter_context(self._open(side)) for side in sides)
             for state_id, state in enumerate(self._header.states):
-                for keys in _windows(self._changed_keys(state.name, before, after)):
+                for keys in _key_windows(self._changed_keys(state.name, before, after)):
                     yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
 
     @contextmanager
@@ -111,7 +111,9 @@ class ChangeReader:
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
-            ranges = _merged(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
+            ranges = _merged_ranges(
+                sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end))
+            )
             shared = [file for file in after.live_files(state) if file.name not in after.own]
             candidates = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
@@ -138,11 +140,11 @@ class ChangeRecords:
     """Changes from a `ChangeReader`, as records: a key with its new value or its deletion."""
 
     def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
-        self._reader = reader
+        self._file_reader = reader
         self._prefix = prefix_size(max_parallelism)
 
     def __iter__(self) -> Iterator[Records]:
-        for changes in self._reader.changes():
+        for changes in self._file_reader.changes():
             yield self._records(changes)
 
     def check_all_read(self, accounted: int) -> None:
@@ -175,7 +177,7 @@ class ChangeRecords:
             groups,
         )
         states = np.full(most, (removed if len(removed) else added).states[0])
-        return _slice(Records(data, starts, limits, ends, states, groups), 0, number)
+        return _records_between(Records(data, starts, limits, ends, states, groups), 0, number)
 
 
 class _OpenDatabase(NamedTuple):
@@ -216,7 +218,7 @@ class _OpenSide:
             return []
         path, files = self._open.directory.path, {file.name: file for file in self._open.directory.files}
         own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
-        return [OwnTable(live, SstTable(_reader(path / live.name), file.length, file.uri)) for live, file in own]
+        return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
 
     def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
         """Yield the keys of all live rows in sorted, disjoint ranges.
@@ -244,7 +246,7 @@ def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> b
     return files.read(extent.part(start, size))
 
 
-def _reader(path: Path) -> Callable[[int, int], bytes]:
+def _file_reader(path: Path) -> Callable[[int, int], bytes]:
     """Return a reader that opens the file for each read: there may be more files than a process may have open."""
 
     def read(start: int, size: int) -> bytes:
@@ -254,7 +256,7 @@ def _reader(path: Path) -> Callable[[int, int], bytes]:
     return read
 
 
-def _merged(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _merged_ranges(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
     joined: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:
@@ -272,18 +274,18 @@ def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
         yield keys_of(keys)
 
 
-def _windows(batches: Iterable[Keys]) -> Iterator[Keys]:
+def _key_windows(batches: Iterable[Keys]) -> Iterator[Keys]:
     """Yield the same keys, up to `_KEYS_AT_ONCE` at a time, which one request looks up."""
     gathered: list[Keys] = []
     for keys in batches:
         gathered.append(keys)
         if sum(len(part.ends) for part in gathered) >= _KEYS_AT_ONCE:
-            yield from _split(gathered)
+            yield from _split_keys(gathered)
             gathered = []
-    yield from _split(gathered)
+    yield from _split_keys(gathered)
 
 
-def _split(parts: Sequence[Keys]) -> Iterator[Keys]:
+def _split_keys(parts: Sequence[Keys]) -> Iterator[Keys]:
     if parts:
         keys = joined_keys(parts)
         for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):
@@ -300,14 +302,18 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else _slice(side, 0, number).only(flags[:number]))
+                (_NO_RECORDS if side is None else _records_between(side, 0, number).only(flags[:number]))
                 for side, number, flags in zip((old, new), done, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None if side is None else _slice(side, number, len(side)) if number < len(side) else next(source, None)
+            None
+            if side is None
+            else _records_between(side, number, len(side))
+            if number < len(side)
+            else next(source, None)
             for side, number, source in zip((old, new), done, (before, after), strict=True)
         )
 
@@ -320,7 +326,7 @@ def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
 
 
-def _slice(records: Records, begin: int, end: int) -> Records:
+def _records_between(records: Records, begin: int, end: int) -> Records:
     """Return records `begin` to `end`."""
     columns = (records.starts, records.limits, records.ends, records.states, records.groups)
     return Records(records.data, *(column[begin:end] for column in columns))

@@ -21,7 +21,7 @@ from rescale.flink.compiling import notify_once
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
-_AT_ONCE = 4
+_UNITS_AT_ONCE = 4
 """Number of units that run at the same time in this process: small units mostly wait for the store."""
 
 U = TypeVar("U")
@@ -86,7 +86,7 @@ class TasksOnDemand:
         in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1
-            return InProcessTasks(cores, at_once=cores if in_threads else _AT_ONCE)
+            return InProcessTasks(cores, at_once=cores if in_threads else _UNITS_AT_ONCE)
         return self._started()
 
     def _started(self) -> Tasks:

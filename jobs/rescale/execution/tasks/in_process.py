@@ -43,14 +43,14 @@ class InProcessTasks:
         *,
         threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
-        done = _Done(progress)
+        done = _ByteCounter(progress)
 
         def counted_work(weighed: tuple[int, U]) -> R:
             weight, unit = weighed
             with counting(weight, done.add):
                 return work(unit)
 
-        with self._mapped(counted_work, self.shuffled(units)) as outcomes:
+        with self._results_in_order(counted_work, self.shuffled(units)) as outcomes:
             results = list(outcomes)
         if units:
             done.finish()
@@ -59,7 +59,7 @@ class InProcessTasks:
     def shuffle(
         self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
     ) -> InProcessShuffle:
-        done = _Done(progress)
+        done = _ByteCounter(progress)
         sender = make_sender(done.add)
 
         def send() -> _Rows:
@@ -69,7 +69,7 @@ class InProcessTasks:
                 for partition, row in sender([[unit]]):
                     rows.append(partition, row)
 
-            with self._mapped(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
+            with self._results_in_order(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
                 for _ in ends:
                     pass
             done.finish()
@@ -84,7 +84,7 @@ class InProcessTasks:
         return ordered
 
     @contextmanager
-    def _mapped(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
+    def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
         """Provide the results of the units in order, inside the block; at its end, units not begun are cancelled."""
         if self.at_once == 1:
             yield map(work, units)
@@ -105,20 +105,20 @@ class InProcessShuffle:
         self._rows: _Rows | None = None
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
-        return work(self._of(partition))
+        return work(self._rows_of(partition))
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        done = _Done(progress)
+        done = _ByteCounter(progress)
         results: list[R] = []
         for partition in self._loop.shuffled(sizes):
-            results += work(partition, self._of(partition))
+            results += work(partition, self._rows_of(partition))
             done.add(sizes[partition])
         done.finish()
         return results
 
-    def _of(self, partition: int) -> Iterator[bytes]:
+    def _rows_of(self, partition: int) -> Iterator[bytes]:
         if self._rows is None:
             self._rows = self._send()
         return map(self._rows.load, self._loop.shuffled(self._rows.places[partition]))
@@ -149,7 +149,7 @@ class _Rows:
         return self._content.read(place[1])
 
 
-class _Done:
+class _ByteCounter:
     """Counter of the bytes done so far, which reports progress."""
 
     def __init__(self, progress: Progress) -> None:

@@ -121,7 +121,7 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
         differences.insert(0, missing_copies)
     remark = MISSING_COPIES if missing_copies in differences and parallelism[0] != parallelism[1] else None
     return ItemComparison(
-        _distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
+        _distinct_amount(items.a), _distinct_amount(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
     )
 
 
@@ -142,7 +142,7 @@ def _amount(items: Sequence[DigestedItem]) -> StateAmount:
     return amount(len(items), sum(item.digest for item in items) % MODULUS)
 
 
-def _distinct(items: Sequence[DigestedItem]) -> StateAmount:
+def _distinct_amount(items: Sequence[DigestedItem]) -> StateAmount:
     digests = {item.digest for item in items}
     return amount(len(digests), sum(digests) % MODULUS)
 

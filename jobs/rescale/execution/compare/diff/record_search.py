@@ -105,7 +105,7 @@ class RecordSearcher:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
+                        _add_to_buckets(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
         except RescaleError as error:
             raise error.located(operator=search.unit.label) from None
         return result
@@ -127,15 +127,15 @@ def _suffixes(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
-def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
+def _add_to_buckets(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     distinct, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(distinct), np.uint64)
     np.add.at(sums, places, digests)
     for ending, count, total in zip(distinct.tolist(), counts.tolist(), sums.tolist(), strict=True):
-        buckets[ending] = _sum(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
+        buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
 
 
-def _sum(a: Bucket, b: Bucket) -> Bucket:
+def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
     return Bucket(a.records + b.records, (a.digest + b.digest) % (1 << 64))
 
 
@@ -218,7 +218,7 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
             side = sides[state][unit_result.side]
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
-                side[ending] = _sum(side.get(ending, Bucket(0, 0)), bucket)
+                side[ending] = _joined_bucket(side.get(ending, Bucket(0, 0)), bucket)
     differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
     return counts, differing
 

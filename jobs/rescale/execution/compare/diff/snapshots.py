@@ -53,12 +53,12 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     files: BothFiles = (a.contents, b.contents)
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
-    operators = (*_masters(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
+    operators = (*_master_states(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
     equal = all(operator.equal for operator in operators)
     return DiffDocument("equal" if equal else "different", equal, a.directory, b.directory, operators, surgery)
 
 
-def _masters(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
+def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
     """Compare the state of hooks of the job manager (`MasterTriggerRestoreHook`), as if they were an operator."""
     hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
     states = [

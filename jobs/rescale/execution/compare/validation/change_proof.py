@@ -138,11 +138,15 @@ class ChangeComparer:
                     digester.add(records, key_groups.of(records)[0])
         names = [state.name for state in states]
         return ChangeTally(
-            check.operator, check.in_result, _by_name(names, removed), _by_name(names, added), check.place.size
+            check.operator,
+            check.in_result,
+            _digests_by_name(names, removed),
+            _digests_by_name(names, added),
+            check.place.size,
         )
 
 
-def _by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
+def _digests_by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
     return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
 
 
@@ -189,7 +193,7 @@ class ChangeProof:
         for number in self.operators:
             own = [tally for tally in tallies if tally.operator == number]
             taken = sum(check.operator == number for check in copies)
-            proven[number] = self._proven(number, own, taken, checksums.get(number))
+            proven[number] = self._prove_operator(number, own, taken, checksums.get(number))
         return proven
 
     def _changes(
@@ -214,8 +218,8 @@ class ChangeProof:
         for own, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
             before, after = old_databases.get(own), new_databases.get(own)
             sides = (
-                None if before is None else _side(before, files.numbers, tables.gone),
-                None if after is None else _side(after, None, tables.added),
+                None if before is None else _change_side(before, files.numbers, tables.gone),
+                None if after is None else _change_side(after, None, tables.added),
             )
             header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and _states(before) == _states(after):
@@ -241,7 +245,7 @@ class ChangeProof:
             for file in change.transient
         }
 
-    def _proven(
+    def _prove_operator(
         self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
     ) -> ProvenChanges:
         operator = self.later.operators[number]
@@ -344,7 +348,9 @@ class _JoinedFiles:
         self.others = len(both)
 
 
-def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide[KeyedHeader | None]:
+def _change_side(
+    database: Database, numbers: Sequence[int] | None, own: frozenset[str]
+) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
     return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
 

@@ -184,7 +184,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
             if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
-                filler = _filler(old.label, key_group, stream)
+                filler = _filler_block(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
             compressed = stream.parsed is not None and stream.parsed.compressed
@@ -208,7 +208,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
-    return bool(old.databases) and _directories(old) != _directories(new)
+    return bool(old.databases) and _directory_layouts(old) != _directory_layouts(new)
 
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
@@ -266,7 +266,7 @@ class FilePair(NamedTuple):
         return self.name.endswith(".sst")
 
 
-def _directories(operator: Operator) -> list[tuple[object, ...]]:
+def _directory_layouts(operator: Operator) -> list[tuple[object, ...]]:
     return [
         (directory.subtask, directory.key_groups, sorted(file.name for file in directory.files))
         for directory in operator.databases
@@ -275,7 +275,7 @@ def _directories(operator: Operator) -> list[tuple[object, ...]]:
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Pair every file of the operator's databases, and the streams that describe their states."""
-    check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
+    check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
         own = new.key_groups_of(database.subtask)
         check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
@@ -286,13 +286,13 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
             (f"the states of subtask {old_database.subtask}", old_database.header_extent, new_database.header_extent),
             *(
                 (source_file.name, source_file.extent, result_file.extent)
-                for source_file, result_file in zip(*_by_name(old_database, new_database), strict=True)
+                for source_file, result_file in zip(*_files_by_name(old_database, new_database), strict=True)
             ),
         )
     ]
 
 
-def _by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
+def _files_by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
     return (sorted(database.files) for database in databases)
 
 
@@ -328,7 +328,7 @@ def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
     return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
 
 
-def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
+def _filler_block(label: str, key_group: int, stream: KeyedStream) -> bytes:
     """Return the block that the result must have where the source has no entry: a heap block without entries."""
     if stream.framing is not Framing.HEAP or stream.parsed is None:
         raise IntegrityError(f"key group {key_group} is not in the source", operator=label)

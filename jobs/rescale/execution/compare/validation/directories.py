@@ -66,7 +66,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
         return [{} for _ in pairs]
     if any(comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
-    comparer = _Comparer(source.contents, result.contents.unpinned())
+    comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
     return [comparer.operator(old, new) if comparable_by_files(old, new) else {} for old, new in pairs]
 
 
@@ -82,7 +82,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
         raise unreadable_result(error) from None
 
 
-class _Comparer:
+class _DirectoryComparer:
     """Compares operators whose MANIFESTs were read; `source` and `result` read the files of both sides."""
 
     def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
@@ -119,7 +119,7 @@ class _Comparer:
         sources, result = list(map(_source_of, old_holders)), _source_of(new)
         covered = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
         wanted = key_range(covered, maximum)
-        matched = _match(sources, result, wanted, maximum)
+        matched = _match_files(sources, result, wanted, maximum)
         if wanted.holds(result.manifest.files.values()) and not matched.complete:
             return None
         deleted = {
@@ -134,7 +134,7 @@ class _Comparer:
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matched.origins.items()
         ]
-        pairs += _options(old_holders, new)
+        pairs += _pair_options_files(old_holders, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
@@ -176,7 +176,7 @@ class _Matches(NamedTuple):
     complete: bool
 
 
-def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
+def _match_files(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
     """Match files of the result with the source's.
 
     Two files of one state with the same size and keys are matched in the order of level and age.
@@ -204,7 +204,7 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 
-def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
+def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair the OPTIONS files with the files of the first source directory that has any."""
     source_options = [
         _extents(old_holder)[source.options]

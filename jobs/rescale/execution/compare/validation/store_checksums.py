@@ -100,7 +100,7 @@ class _SideChecksums:
 
     def fetch(self, numbers: Iterable[int]) -> None:
         wanted = sorted(number for number in set(numbers) if number > 0)
-        self.checksums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
+        self.checksums = dict(zip(wanted, side_by_side(self._stored_checksums, wanted), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
         return self._contents.is_whole(extent)
@@ -120,7 +120,7 @@ class _SideChecksums:
                     )
                 yield Checksum(crc.name, total)
 
-    def _sums(self, number: int) -> dict[str, int]:
+    def _stored_checksums(self, number: int) -> dict[str, int]:
         uri, pin = self._contents.versions[number]
         return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
 

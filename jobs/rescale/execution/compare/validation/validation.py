@@ -122,7 +122,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     proofs = []
     for i, (old, new) in enumerate(pair.operators):
         try:
-            proof = _proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
+            proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
             proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
         except IntegrityError as error:
             one_sided = [
@@ -161,7 +161,7 @@ class _Comparers:
         return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
 
 
-def _proof(
+def _operator_proof(
     old: Operator,
     new: Operator,
     tallies: Sequence[Tally],

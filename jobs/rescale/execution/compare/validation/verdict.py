@@ -154,7 +154,7 @@ def certificate_of(
         )
         ._replace(refers=any(proof.directories and proof.directories.files_referred_to for proof in proofs))
         .command,
-        proof=_depth(proofs),
+        proof=_proof_depth(proofs),
         surgery=surgery,
         continues=plan.continued if plan else None,
     )
@@ -175,7 +175,7 @@ def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
     ]
 
 
-def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
+def _proof_depth(proofs: Sequence[CertifiedOperator]) -> Proof:
     if any(proof.changes for proof in proofs):
         return Proof.CHANGES
     return Proof.FILES if _claims_without_records(proofs) else Proof.RECORDS

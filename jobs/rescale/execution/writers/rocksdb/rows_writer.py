@@ -84,7 +84,7 @@ class RowsWriter:
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
-        inline = self._inline(streams)
+        inline = self._inline_streams(streams)
         work_items = []
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
@@ -116,7 +116,7 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written(writer, rows(blocks.blocks_of_state(state))):
+            for written in _written_tables(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
                 tables.append(StateTable(state, _table_name(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
@@ -131,7 +131,7 @@ class RowsWriter:
         written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
             written[result.operator, result.stream].append(result)
-        inline = self._inline(streams)
+        inline = self._inline_streams(streams)
         bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
@@ -191,7 +191,7 @@ class RowsWriter:
         header = require_header(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
-    def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
+    def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
         """Return (operator, number) of the small streams whose files all lie in `_metadata`, within the budget."""
         budget = InlineBudget(self.plan.operators)
         return {
@@ -211,7 +211,7 @@ def _new_bytes(stream: StreamToWrite) -> int:
     return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD
 
 
-def _written(
+def _written_tables(
     writer: TableWriter[StreamSink], batches: Iterable[tuple[Rows, Longs]]
 ) -> Iterator[WrittenTable[StreamSink]]:
     for rows, order in batches:
