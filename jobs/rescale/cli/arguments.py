@@ -21,7 +21,7 @@ from rescale.runstate.base_result import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
 
-_SHAPE = (
+_SHAPE_HELP = (
     "A number such as 6 applies to all operators, visits=12 to the operator with the uid visits. Without a shape, the "
     "result is a self-contained copy."
 )
@@ -39,12 +39,12 @@ def add_request_options(
     parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, shape: bool = False
 ) -> None:
     """Add a command's options of a request; `changed_job` is the description of the group for changed jobs."""
-    groups = {Group.SHAPE: _SHAPE} if shape else {}
+    groups = {Group.SHAPE: _SHAPE_HELP} if shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
-    add_options(parser, command, groups, _complete)
+    add_options(parser, command, groups, _complete_operator_names)
 
 
-def _complete(row: Option, action: argparse.Action) -> None:
+def _complete_operator_names(row: Option, action: argparse.Action) -> None:
     if row.after_operator is not None:
         complete_operators(action, row.after_operator)
 

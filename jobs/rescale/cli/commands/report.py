@@ -21,7 +21,7 @@ DESCRIPTION = (
     "Writes one HTML file with charts of key groups, load, operator state, Kafka offsets and costs, and with the "
     "certificate of a run. It needs no network and no scripts. A run writes such a report beside its target."
 )
-_POLICY = b"sha256-"
+_REPORT_MARK = b"sha256-"
 """Bytes near the beginning of every report: the start of a hash in its content security policy."""
 
 EXAMPLE = "rescale report s3://flink/new -o new.html"
@@ -75,7 +75,7 @@ def _refuse_inside(subject: str, place: str) -> None:
 
 def _refuse_other_file(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
-    store, beginning = open_store(place), page.partition(_POLICY)[0]
+    store, beginning = open_store(place), page.partition(_REPORT_MARK)[0]
     existing = store.stat(place)
     if existing is not None and existing.size and store.read(place, 0, min(existing.size, len(beginning))) != beginning:
         raise RequestError(
