@@ -86,10 +86,10 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_from_options(values_of(arguments, command))
     surgery.kafka.merged_renames(surgery.renames)
-    return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
+    return [word for row in options_of(command) for word in _arguments_for(row, vars(arguments)[row.attribute])]
 
 
-def _words(row: Option, given: Any) -> list[str]:
+def _arguments_for(row: Option, given: Any) -> list[str]:
     if row.kind is OptionKind.LINES:
         return [f"{row.flag}={value}" for value in given]
     if row.kind is OptionKind.FLAG:
