@@ -67,7 +67,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
-    files = _Files(plan)
+    files = _PlanFiles(plan)
     numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
     operators: list[OperatorPlan] = []
     notes: list[str] = []
@@ -152,7 +152,7 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
             )
 
 
-class _Files:
+class _PlanFiles:
     """The files of a plan, and of the other snapshots that it reads, each with one number."""
 
     def __init__(self, plan: Plan) -> None:
@@ -199,7 +199,7 @@ class _OperatorContinuation:
     later_snapshot: Snapshot
     base: Base
     between: Sequence[Snapshot]
-    plan_files: _Files
+    plan_files: _PlanFiles
     later_numbers: Sequence[int]
     source_numbers: Sequence[int]
     result_numbers: Sequence[int]
@@ -353,7 +353,7 @@ class _OperatorContinuation:
         assert either is not None
         own = either.key_groups
         place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
-        return PlannedSource(place, None, _scaled(either.key_group_sizes, place.size))
+        return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
@@ -398,7 +398,7 @@ def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece
     return database_place(database, piece_of(header._replace(file=numbers[header.file]))).renumbered(numbers)
 
 
-def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:
+def _scaled_sizes(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     """Return numbers in proportion to `sizes` that add up to about `total`."""
     old_total = max(sum(sizes), 1)
     return tuple(size * total // old_total for size in sizes)

@@ -142,16 +142,16 @@ def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
     remaining, free = list(old), list(new)
     matches: list[Match] = []
 
-    def take(pairs: Iterable[_Pair], because: str) -> None:
+    def accept(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(Match(before, after, "" if before.operator_id == after.operator_id else because))
             remaining.remove(before)
             free.remove(after)
 
-    take(_same(remaining, free, sure=True), "")
+    accept(_pairs_by_id(remaining, free, sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique(remaining, free, key), because)
-    take(_same(remaining, free, sure=False), "")
+        accept(_unique_pairs(remaining, free, key), because)
+    accept(_pairs_by_id(remaining, free, sure=False), "")
     proposed = [match for match in matches if match.because and match.new.operator_id and match.old.stateful]
     in_the_way = _in_the_way(old, matches, proposed)
     unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in remaining if operator.stateful]
@@ -225,7 +225,7 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 """The evidence for a match, from the strongest evidence to the weakest."""
 
 
-def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
+def _pairs_by_id(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
 
     With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
@@ -252,7 +252,7 @@ def _contradict(before: Counterpart, after: Counterpart) -> bool:
     return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
-def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
+def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
     """Return the pairs that have the same key, which no other operator on either side has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):

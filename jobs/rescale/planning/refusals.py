@@ -16,7 +16,7 @@ from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
-_NOT_READ = (StateKind.KEY_VALUE_V2,)
+_UNREADABLE_KINDS = (StateKind.KEY_VALUE_V2,)
 """`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
 
 
@@ -46,7 +46,7 @@ def refuse_unread(operator: Operator) -> None:
             found=f"other bytes in subtask {without_timers[0]}: the offsets of its key groups may be damaged",
             advice=ANOTHER,
         )
-    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
+    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _UNREADABLE_KINDS]
     if foreign:
         raise UnsupportedError(
             "keyed state that ForSt keeps for the asynchronous state API cannot be read",

@@ -25,7 +25,9 @@ from rescale.text.names import first_of
 
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
-    refused = [op for op in operators if op.partially_finished and _changes(op, _new_shape(op, shapes), request.format)]
+    refused = [
+        op for op in operators if op.partially_finished and _would_change(op, _new_shape(op, shapes), request.format)
+    ]
     if not refused:
         return
     first, new = refused[0], _new_shape(refused[0], shapes)
@@ -43,7 +45,7 @@ def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
     return shapes[operator.operator_id]
 
 
-def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
+def _would_change(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Return whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
@@ -57,7 +59,7 @@ def _advice(
     kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in finished}
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
-    no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
+    no_format = any(_would_change(operator, allowed[operator.operator_id], request.format) for operator in refused)
     name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (

@@ -50,7 +50,7 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
         _refuse_unread(source)
     rows = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
-    changes = [_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
+    changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
     migrated = becoming_sources(request.sources, snapshot, sources, changes)
     kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
@@ -118,7 +118,7 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
             )
 
 
-def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
+def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
     stored = _stored_offsets(source)
     requested: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
@@ -131,7 +131,9 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str
                     advice="leave one of the rows out",
                 )
             requested[partition] = row
-    partitions = [_change_of(source, partition, requested.get(partition), topics) for partition in sorted(stored)]
+    partitions = [
+        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored)
+    ]
     dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
     _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
     changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
@@ -154,7 +156,7 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept:
         names[new] = topic
 
 
-def _change_of(
+def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""

@@ -43,7 +43,7 @@ def becoming_sources(
                 advice=did_you_mean(old, labels),
             )
         source, change = consumers[operator_id]
-        _refuse_foreign(source.operator, snapshot.metadata.version)
+        _refuse_other_state(source.operator, snapshot.metadata.version)
         _refuse_no_splits(source, change)
     return set(requested)
 
@@ -67,7 +67,7 @@ def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
         )
 
 
-def _refuse_foreign(operator: Operator, version: int) -> None:
+def _refuse_other_state(operator: Operator, version: int) -> None:
     """Refuse state that a `KafkaSource` would not restore, and metadata versions without coordinator state."""
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
     others = sorted(states - {OFFSETS_STATE})

@@ -163,7 +163,7 @@ def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
 
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
-        rows = json.loads(text, object_pairs_hook=_named_once)
+        rows = json.loads(text, object_pairs_hook=_fields_once)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"the Kafka offsets are not valid JSON: {error}", advice=_advice()) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -172,7 +172,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
         yield f"row {number}", row
 
 
-def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _fields_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the fields of an object. Raises `RequestError` if two have the same name, which JSON allows."""
     fields: dict[str, object] = {}
     for name, value in pairs:

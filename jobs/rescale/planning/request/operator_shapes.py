@@ -21,7 +21,7 @@ from rescale.text.names import did_you_mean
 
 T = TypeVar("T")
 
-_ROOM = 4
+_ROOM_FACTOR = 4
 """A good maximum is at least this multiple of the parallelism, and at most this multiple of its lower bound."""
 
 
@@ -74,7 +74,7 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
             advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
         )
     if parallelism > maximum:
-        raise _above_maximum(operator, parallelism, maximum)
+        raise _above_maximum_error(operator, parallelism, maximum)
 
 
 def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
@@ -96,7 +96,7 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     return {operator_id: values[selector] for operator_id, selector in selected.items()}
 
 
-def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
+def _above_maximum_error(operator: Operator, wanted: int, maximum: int) -> RequestError:
     if operator.max_parallelism == 1:
         advice = Advice(
             "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
@@ -157,10 +157,10 @@ def good_max_parallelism(parallelism: int, present: int) -> int:
     4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number
     of key groups, now and at every other parallelism that divides it. Returns `present` if no multiple lies in between.
     """
-    least = max(_ROOM * parallelism, present)
+    least = max(_ROOM_FACTOR * parallelism, present)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
         least = max(parallelism, present)
-    most = min(_ROOM * least, UPPER_BOUND_MAX_PARALLELISM)
+    most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
     return max(multiples, key=lambda number: (_divisors(number), -number), default=present)
 

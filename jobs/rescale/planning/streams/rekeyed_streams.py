@@ -59,10 +59,10 @@ def plan_rekeyed(
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
     sources = (
-        *(_database(part, tables.get(part.subtask)) for part in operator.databases),
-        *(_changelog(part, tables.get(part.subtask), literals) for part in operator.changelogs),
-        *(_stream(part, tables.get(part.subtask)) for part in operator.keyed),
-        *(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        *(_database_source(part, tables.get(part.subtask)) for part in operator.databases),
+        *(_changelog_source(part, tables.get(part.subtask), literals) for part in operator.changelogs),
+        *(_stream_source(part, tables.get(part.subtask)) for part in operator.keyed),
+        *(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
     )
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
@@ -103,7 +103,7 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        sources=tuple(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
         header=header.piece,
         number_of_states=header.number_of_states,
         compressed=False,
@@ -126,21 +126,21 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         raise error.located(operator=operator.label) from None
 
 
-def _stream(stream: KeyedStream, ids: int | None) -> PlannedSource:
+def _stream_source(stream: KeyedStream, ids: int | None) -> PlannedSource:
     return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), ids)
 
 
-def _timers(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
+def _timer_source(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
     return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), ids)
 
 
-def _database(database: Database, ids: int | None) -> PlannedSource:
+def _database_source(database: Database, ids: int | None) -> PlannedSource:
     place = database_place(database, piece_of(database.header_extent))
     return PlannedSource(place, ids, database.key_group_sizes)
 
 
-def _changelog(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
+def _changelog_source(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
     def header_of(part: KeyedStateHolder) -> Piece:
         return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 

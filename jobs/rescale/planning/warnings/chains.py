@@ -16,7 +16,7 @@ _SHOWN = 5
 
 def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     """Yield warnings about chains whose operators get new shapes; `changed` are the operators with another shape."""
-    yield from _common_maximum(snapshot.operators, changed, shapes)
+    yield from _shared_maximum_warnings(snapshot.operators, changed, shapes)
     yield from generated_id_warnings(snapshot, shapes)
 
 
@@ -59,7 +59,7 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
     ]
 
 
-def _common_maximum(
+def _shared_maximum_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Warn of operators that may be chained to one with max parallelism 1.

@@ -30,7 +30,7 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
     """
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
-        scarce = _scarce(operator, parallelism)
+        scarce = _scarce_states(operator, parallelism)
         if _EXPIRED_FILES in scarce:
             yield (
                 f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
@@ -49,7 +49,7 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
             )
 
 
-def _scarce(operator: Operator, parallelism: int) -> dict[str, int]:
+def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
     """Return the number of elements of each list state that every old subtask had, but not every new one will have."""
     if parallelism <= operator.parallelism:
         return {}

@@ -9,7 +9,7 @@ from rescale.planning.request.request import Request
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import Surgery
 
-_BESIDE_THE_WRITER = (
+_UIDS_BESIDE_THE_WRITER = (
     "Sink Committer: {}",
     "Sink {} Global Committer",
     "{}: FileSinkCompactorCoordinator",
@@ -28,7 +28,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
         uid = _uid(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining := _remaining(uid, staying):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            advice = _renames(remaining, new_uids) if renamed.uid else "rename them, too"
+            advice = _rename_advice(remaining, new_uids) if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
                 f"names: {', '.join(remaining)}. A job whose sink has the new uid refuses their state; if it may "
@@ -54,8 +54,8 @@ def _remaining(uid: str, staying: set[str]) -> list[str]:
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     """Return the uids of the operators that a sink may have beside its writer, in a fixed order."""
-    return tuple(template.format(uid) for template in _BESIDE_THE_WRITER)
+    return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
 
 
-def _renames(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
+def _rename_advice(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
     return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining)}"
