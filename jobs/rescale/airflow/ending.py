@@ -65,7 +65,7 @@ def end_task(
         _delete_pods(ti)
         _skip_if_nothing_to_do(ti, may_skip_run)
         try:
-            published = _published(ti, params)
+            published = _published_summary(ti, params)
             _refuse_unfinished(ti, published["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
@@ -82,10 +82,10 @@ def end_task(
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
+    if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
-    published = _published(ti, params)
+    published = _published_summary(ti, params)
     _refuse_unfinished(ti, published["target"], [ANNOUNCE])
     return published
 
@@ -116,23 +116,25 @@ def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
 
 def _has_failed(ti: Any) -> bool:
     """Whether any task of the rescale failed. If so, there was something to do, if only to start the job again."""
-    return not {"failed", "upstream_failed"}.isdisjoint(_states(ti).values())
+    return not {"failed", "upstream_failed"}.isdisjoint(_task_states(ti).values())
 
 
-def _states(ti: Any) -> dict[str, str | None]:
+def _task_states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
 
 
-def _failed(ti: Any) -> str | None:
+def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed = sorted(task_id for task_id, state in _states(ti).items() if state == "failed" and task_id != ti.task_id)
+    failed = sorted(
+        task_id for task_id, state in _task_states(ti).items() if state == "failed" and task_id != ti.task_id
+    )
     return f"failed: {', '.join(failed)}" if failed else None
 
 
-def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
+def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
     The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
@@ -143,7 +145,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     if planned is None:
         target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED)
         if target is None:
-            raise RescaleError("the run ended before there was a plan", found=_failed(ti), advice=_ADVICE)
+            raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_ADVICE)
         with form_access(params):
             raise _unfinished_follow_error(ti, target)
     with form_access(params):
@@ -157,7 +159,7 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
         raise RescaleError(
             f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
             path=planned["target"],
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
         )
     return dict(summary)
@@ -174,13 +176,13 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
-        return RescaleError(what, path=target, found=_failed(ti), advice=_ADVICE)
+        return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
     if (published := PUBLISHED.get(state)) is not None:
         return RescaleError(
             f"the task {FOLLOW!r} did not finish, but {published}",
             path=target,
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
@@ -193,7 +195,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"
-    return RescaleError(what, path=target, found=_failed(ti), advice=advice)
+    return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 
 
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
@@ -213,7 +215,7 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
         raise RescaleError(
             unpublished_clause(planned["target"], planned["digest"]),
             path=planned["target"],
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice=_ADVICE,
         )
     if output_of_any(ti, HAND_OVER, FOLLOW) is None:
@@ -240,6 +242,6 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
             raise RescaleError(
                 f"the result was published, but the task {task_id!r} did not succeed",
                 path=target,
-                found=_failed(ti),
+                found=_failed_tasks(ti),
                 advice=f"read its log, then clear the tasks {task_id!r} and {ti.task_id!r}",
             )

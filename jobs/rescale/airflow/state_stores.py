@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from airflow.sdk import Variable
 
-_DIGITS = 32
+_HASH_DIGITS = 32
 
 
 class StateStore(Protocol):
@@ -36,7 +36,7 @@ class Variables(NamedTuple):
 
     def _name(self, key: str) -> str:
         """Return the variable's name, with a hash of the owner, whose name may be too long for a variable."""
-        return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_DIGITS]}_{key}"
+        return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_HASH_DIGITS]}_{key}"
 
 
 def task_state(store: Any, ti: Any) -> StateStore:

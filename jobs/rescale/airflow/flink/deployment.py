@@ -26,7 +26,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _KIND = ("flink.apache.org", "v1beta1")
 _PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
-_GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
+_GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
 _AUTOSCALER = "job.autoscaler.enabled"
@@ -165,7 +165,7 @@ def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
     current = read_deployment(hand_over)
     enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))
     is_as_wanted = current.fields in enough and not current.suspended and current.nonce is not None
-    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP):
+    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1
     job = {
@@ -199,7 +199,7 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
         if current.error:
             log.warning("Flink's operator reports: %s", current.error)
         return False
-    if current.lifecycle in _GIVEN_UP:
+    if current.lifecycle in _GIVEN_UP_STATES:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
             path=_place(hand_over),

@@ -17,13 +17,13 @@ from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError
 
-_KINDS = ("http", "generic")
+_CONNECTION_TYPES = ("http", "generic")
 
-_SECRETS = "put login and password into an Airflow connection, and name the connection"
-_ACCESS = "name an Airflow connection with login and password, or with only a password for a bearer token"
+_SECRETS_ADVICE = "put login and password into an Airflow connection, and name the connection"
+_ACCESS_ADVICE = "name an Airflow connection with login and password, or with only a password for a bearer token"
 """Advice for addresses with secrets in them, and for a Flink that denies access."""
 
-_OPTIONS = {
+_OPTION_FIELDS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
@@ -38,22 +38,22 @@ def open_flink(flink: str) -> Flink:
     `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
     """
     if "://" in flink:
-        return Flink(address_of(flink, _SECRETS), access=_ACCESS)
+        return Flink(address_of(flink, _SECRETS_ADVICE), access=_ACCESS_ADVICE)
     try:
         connection = Connection.get(flink)
     except AirflowNotFoundException:
         raise missing_connection(flink, "give the address of Flink's REST API (http://host:port)") from None
-    if connection.conn_type not in _KINDS or not connection.host:
+    if connection.conn_type not in _CONNECTION_TYPES or not connection.host:
         raise RequestError(
             f"the connection {flink!r} does not say where Flink's REST API is",
-            expected=f"a connection of type {' or '.join(_KINDS)} with a host",
+            expected=f"a connection of type {' or '.join(_CONNECTION_TYPES)} with a host",
             found=connection.conn_type,
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
-    address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS)
+    address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
     headers, extra = _checked_headers(flink, _headers(flink, connection)), connection.extra_dejson
     transport = _transport(flink, extra) | _proxy(flink, extra, urlsplit(address).scheme)
-    return Flink(address, headers, access=_ACCESS, **transport)
+    return Flink(address, headers, access=_ACCESS_ADVICE, **transport)
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -74,7 +74,7 @@ def open_kubernetes(connection_id: str | None) -> Any:
 def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
     # HttpHook takes every field that is not an option of its own for a header.
-    more = {name: value for name, value in extra.items() if name not in _OPTIONS}
+    more = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
     given = {**more, **_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in given.items()}
     if not connection.password:

@@ -57,7 +57,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             operator=job.name,
             expected="RocksDB or the hashmap backend, without a changelog",
             found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.changelog else ''}",
-            advice=_alternative(flink, job),
+            advice=_alternative_advice(flink, job),
         )
     checkpoint = _require_checkpoint(flink, job, request, latest)
     if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
@@ -67,14 +67,14 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             operator=", ".join(on_heap),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
             found="raw keyed state in the latest checkpoint, which are timers, or cannot be distinguished from timers",
-            advice=f"{_alternative(flink, job)}: it holds all timers",
+            advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
     in_rocksdb = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
     return f"{backend.name} has no timers on the heap, {in_rocksdb}, as {checkpoint.directory} shows"
 
 
-def _alternative(flink: Flink, job: Job) -> str:
+def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
     possible = canonical_obstacle(flink, job) is None
     return _CANONICAL if possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
@@ -95,7 +95,7 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
                 state=error.state,
                 expected=error.expected,
                 found=f"{error.what}{'' if error.found is None else f': {error.found}'}",
-                advice=_alternative(flink, job),
+                advice=_alternative_advice(flink, job),
             ) from None
 
 
@@ -115,8 +115,8 @@ def _unknown_error(flink: Flink, job: Job, why: str, place: str | None = None) -
         operator=job.name,
         expected="a readable checkpoint, which shows where timers are and how records are written",
         found=why,
-        advice=f"{_alternative(flink, job)}; or let the job write checkpoints where workers can read them (for files "
-        'in other directories, fill in "More places of state")',
+        advice=f"{_alternative_advice(flink, job)}; or let the job write checkpoints where workers can read them (for "
+        'files in other directories, fill in "More places of state")',
     )
 
 

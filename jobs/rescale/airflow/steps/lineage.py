@@ -69,7 +69,7 @@ def as_openlineage(lineage: Lineage | None) -> Any:
 
     def named(dataset: LineageDataset) -> dict[str, Any]:
         facets = {name: DatasetFacet().with_additional_properties(**facet) for name, facet in dataset.facets.items()}
-        return {**_name(dataset.uri), "facets": facets}
+        return {**_dataset_name(dataset.uri), "facets": facets}
 
     inputs, result = [InputDataset(**named(lineage.source))], lineage.result
     if result is None:
@@ -86,7 +86,7 @@ def _shape(operators: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
     return {"rescale_shape": {"operators": [dict(zip(names, operator, strict=True)) for operator in operators]}}
 
 
-def _name(uri: str) -> dict[str, str]:
+def _dataset_name(uri: str) -> dict[str, str]:
     """Return namespace and name of a place, by OpenLineage's naming rules."""
     if not is_s3(uri):
         return {"namespace": "file", "name": uri}

@@ -52,11 +52,14 @@ def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
     day = opened.astimezone(zone).date()
     return min(
-        instant for days in (0, 1) for instant in _times(closes, day + timedelta(days=days), zone) if instant > opened
+        instant
+        for days in (0, 1)
+        for instant in _instants_of_day(closes, day + timedelta(days=days), zone)
+        if instant > opened
     ).astimezone(zone)
 
 
-def _times(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
+def _instants_of_day(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time, in order.
 
     For a time that the clock skips, the result is the instant by the old offset.

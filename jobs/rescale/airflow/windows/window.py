@@ -110,11 +110,13 @@ class Window:
 def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
     """Return the window of an entry in the file; or None, and an error for each wrong field."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return None, [_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+        return None, [_window_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
     if name.casefold() in RESERVED:
-        return None, [_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)]
+        return None, [
+            _window_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)
+        ]
     if not isinstance(entry, dict):
-        return None, [_error(name, "the entry", "fields and their values", entry)]
+        return None, [_window_error(name, "the entry", "fields and their values", entry)]
     if wrong := list(_faults(name, entry)):
         return None, wrong
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
@@ -131,23 +133,23 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     wrong: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required, "target"):
         if field not in entry:
-            wrong[field] = _error(name, field, "a value", "none")
+            wrong[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
         if field not in known:
-            wrong[field] = _error(name, field, f"one of the fields {', '.join(known)}", field)
+            wrong[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
-            wrong[field] = _error(name, field, *fault)
+            wrong[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
-            wrong[field] = _error(name, field, None, sentence)
+            wrong[field] = _window_error(name, field, None, sentence)
     if not wrong and (error := _form_error(_check_shape, entry)) is not None:
-        wrong["shape"] = _error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
+        wrong["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
     if not wrong and "begins_before" in entry and not entry.get("while_it_runs"):
-        wrong["begins_before"] = _error(name, "begins_before", "a job with while_it_runs: true", "no such job")
+        wrong["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
     if not wrong and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
-        wrong["hand-over"] = _error(name, "its hand-over", error.expected, error.what)
+        wrong["hand-over"] = _window_error(name, "its hand-over", error.expected, error.what)
     yield from wrong.values()
     if not wrong and (fault := placeholder_fault(entry["target"], entry["schedule"])):
-        yield _error(name, "target", *fault)
+        yield _window_error(name, "target", *fault)
 
 
 def _form_fault(param: Param, value: Any) -> str | None:
@@ -231,5 +233,5 @@ _CHECKS: dict[str, Callable[[Any], Fault]] = {
 }
 
 
-def _error(window: object, field: object, expected: str | None, actual: object) -> RequestError:
+def _window_error(window: object, field: object, expected: str | None, actual: object) -> RequestError:
     return RequestError(f"the window {window!r} is not valid: {field}", expected=expected, found=actual)
