@@ -96,7 +96,7 @@ class Savepoint(NamedTuple):
     failure: str | None
 
 
-class Triggered(NamedTuple):
+class CheckpointProgress(NamedTuple):
     """Progress of a triggered checkpoint: whether it `ended`, and then its `failure`, or its `number` without one."""
 
     ended: bool
@@ -236,15 +236,17 @@ class Flink:
                 found=job_id,
             )
 
-    def triggered_checkpoint(self, job_id: str, trigger_id: str) -> Triggered | None:
+    def triggered_checkpoint(self, job_id: str, trigger_id: str) -> CheckpointProgress | None:
         """Return the progress of a checkpoint, or None if Flink does not know the trigger id."""
         status = self._request("GET", f"/jobs/{job_id}/checkpoints/{trigger_id}", CheckpointOperation)
         if status is None:
             return None
         if status.operation is None:
-            return Triggered(False, None)
+            return CheckpointProgress(False, None)
         failure = status.operation.failure
-        return Triggered(True, causes(failure.stack_trace) if failure is not None else None, status.operation.number)
+        return CheckpointProgress(
+            True, causes(failure.stack_trace) if failure is not None else None, status.operation.number
+        )
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
         """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""
