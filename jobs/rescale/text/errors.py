@@ -213,10 +213,10 @@ class InternalError(RescaleError):
     def of(cls, exception: BaseException) -> InternalError:
         """Return the error for an unexpected exception."""
         message = tracebacks.format_exception_only(exception)[-1].strip()
-        return cls.seen(message, "".join(tracebacks.format_exception(exception)).rstrip())
+        return cls.from_message(message, "".join(tracebacks.format_exception(exception)).rstrip())
 
     @classmethod
-    def seen(cls, message: str, traceback: str) -> InternalError:
+    def from_message(cls, message: str, traceback: str) -> InternalError:
         """Return the error for an exception of another process, from its message and its traceback."""
         return cls(
             "an unexpected error: this is a bug of Rescale",

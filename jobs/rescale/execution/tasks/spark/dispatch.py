@@ -79,7 +79,7 @@ def error_of_failed_task(text: str) -> RescaleError:
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=ADVICE)
-    return InternalError.seen(summary, "\n".join(traceback))
+    return InternalError.from_message(summary, "\n".join(traceback))
 
 
 def _jvm_error(message: str) -> StoreError:
