@@ -44,9 +44,9 @@ class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
-    ticks. `records` are the bytes of records that the first order moves, if known: the process then starts its workers
-    before the order comes. `environment` holds the process's environment variables; with None, it inherits those of
-    this process.
+    ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process then starts its
+    workers before the order comes. `environment` holds the process's environment variables; with None, it inherits
+    those of this process.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class LastingProcess:
         say: Say,
         *,
         drawn: bool = False,
-        records: int = 0,
+        record_bytes: int = 0,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._arguments = ["--master", master, "--records", str(records), *(["--drawn"] if drawn else [])]
+        self._arguments = ["--master", master, "--records", str(record_bytes), *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: Draw | None = None

@@ -41,15 +41,15 @@ class CarryOut(Protocol):
 
 
 @contextmanager
-def own_rounds(master: str, records: int | None = None) -> Iterator[CarryOut]:
+def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[CarryOut]:
     """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
 
-    With `records`, the bytes of records that the first plan moves, the process starts at once. On a terminal, the
+    With `record_bytes`, the bytes of records that the first plan moves, the process starts at once. On a terminal, the
     function draws the progress.
     """
     drawn = can_draw()
-    with LastingProcess(master, _say, drawn=drawn, records=records or 0) as process:
-        if records is not None:
+    with LastingProcess(master, _say, drawn=drawn, record_bytes=record_bytes or 0) as process:
+        if record_bytes is not None:
             process.begin()
 
         def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:

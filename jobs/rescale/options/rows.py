@@ -366,7 +366,7 @@ OPTIONS = (
 """The options of a request, in the order of their sections in the form."""
 
 
-FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
+FOLLOWED_OPTIONS = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
 """Names of the options that a follower keeps for all of its rounds."""
 
 

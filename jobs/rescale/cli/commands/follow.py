@@ -10,14 +10,14 @@ from rescale.cli.arguments import add_master, add_request_options, add_target
 from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
-from rescale.cli.own_step import own_rounds
+from rescale.cli.own_step import lasting_mover
 from rescale.cli.terminal import waiting
 from rescale.following.follower import Follower, Limits
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
 from rescale.options.profiles import add_profiles
-from rescale.options.rows import FOLLOWED, OPTIONS
+from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import target_place
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if arguments.finish and (finished := published_plan(target)) is not None:
         _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
-    with own_rounds(arguments.master) as move_round:
+    with lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
             """Move a round of changes in the lasting process; move any other round in a process of its own."""
@@ -125,9 +125,9 @@ def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool)
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
     """Return the job to follow, in the shape that the options give; without any, in that of the existing follower."""
     values = values_of(arguments, "follow")
-    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})
+    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}
-    if all(job.options[name] == unset[name] for name in FOLLOWED):
+    if all(job.options[name] == unset[name] for name in FOLLOWED_OPTIONS):
         current = followed_job(target)
         if current is not None:
             return FollowedJob(checkpoints, current.options)

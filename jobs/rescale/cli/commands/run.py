@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
 from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
-from rescale.cli.own_step import own_rounds, run_own_step
+from rescale.cli.own_step import lasting_mover, run_own_step
 from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
@@ -93,8 +93,8 @@ def carry_out(
         refuse_unavailable_target(plan)
     with ExitStack() as ending:
         # The process and its workers start while the plan is printed.
-        records = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-        carry_out_plan = None if published_before else ending.enter_context(own_rounds(master, records))
+        record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        carry_out_plan = None if published_before else ending.enter_context(lasting_mover(master, record_bytes))
         planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:
