@@ -167,7 +167,7 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
 
 def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     """Return the error of a run whose task that follows a job did not finish, with the state of the target now."""
-    from rescale.airflow.rejection import PUBLISHED
+    from rescale.airflow.rejection import PUBLISHED_CLAUSES
     from rescale.runstate.follower.rounds import finished_rounds
     from rescale.runstate.places import beside, cut_over_place, follower_place
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
@@ -178,7 +178,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
-    if (published := PUBLISHED.get(state)) is not None:
+    if (published := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
             f"the task {FOLLOW!r} did not finish, but {published}",
             path=target,
