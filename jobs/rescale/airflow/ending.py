@@ -192,8 +192,10 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         if claim is None and cut_over_place(target) not in files and finished_rounds(target):
             advice += "; or trigger another run with the job's name and this target: it goes on with the rounds, unless"
             advice += " somebody else has started the job again"
-        if left := files - {follower_place(target), cut_over_place(target)}:
-            advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
+        if others := files - {follower_place(target), cut_over_place(target)}:
+            advice += (
+                f'; or remove the {counted(len(others), "file")} that the run left: run "{DISCARD}" for this target'
+            )
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 

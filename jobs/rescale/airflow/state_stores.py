@@ -42,14 +42,14 @@ class Variables(NamedTuple):
 def task_state(store: Any, ti: Any) -> StateStore:
     """Return the state that all tries of a task instance share; `store` is Airflow's own, or None."""
     if store is not None:
-        own: StateStore = store
-        return own
+        airflow_store: StateStore = store
+        return airflow_store
     return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
 
 
 def window_state(store: Any, dag_id: str) -> StateStore:
     """Return the state that all runs of a window share; `store` is the store of the window's asset, or None."""
     if store is not None:
-        own: StateStore = store
-        return own
+        airflow_store: StateStore = store
+        return airflow_store
     return Variables(f"window {dag_id}")

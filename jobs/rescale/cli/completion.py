@@ -40,9 +40,9 @@ def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[s
             return []
         metadata = find_metadata(source)
         data, _pin = open_store(metadata).read_all(metadata, _LARGEST_METADATA)
-        given = _given_names(parsed_args)
+        given_names = _given_names(parsed_args)
         names = [
-            given.get(entry.operator_id) or entry.uid or entry.operator_id
+            given_names.get(entry.operator_id) or entry.uid or entry.operator_id
             for entry in read_metadata(data, metadata).operators
         ]
     except (RescaleError, OSError, UnicodeError):

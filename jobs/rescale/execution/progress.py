@@ -71,8 +71,8 @@ class Progress:
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} {self.counted.to_do}")
                 return
-            left = self._left(done, self._rate(now, done))
-            estimate = f", about {duration(left)} left" if left is not None else ""
+            seconds_left = self._left(done, self._rate(now, done))
+            estimate = f", about {duration(seconds_left)} left" if seconds_left is not None else ""
             self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.counted.done}{estimate}")
 
     def _tick(self, now: float, done: int) -> None:

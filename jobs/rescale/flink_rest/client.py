@@ -306,8 +306,8 @@ class Flink:
             "restoreMode": "NO_CLAIM",
             "flinkConfiguration": options,
         }
-        given = {name: value for name, value in body.items() if value is not None}
-        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, given)
+        set_fields = {name: value for name, value in body.items() if value is not None}
+        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, set_fields)
 
     def jar_plan(
         self,
@@ -324,8 +324,8 @@ class Flink:
             "parallelism": parallelism,
             "flinkConfiguration": dict(configuration),
         }
-        given = {name: value for name, value in body.items() if value is not None}
-        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
+        set_fields = {name: value for name, value in body.items() if value is not None}
+        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, set_fields).plan
         return {node.id: node.description for node in plan.nodes}
 
     def _latest_place(self, job_id: str, kind: str) -> str | None:

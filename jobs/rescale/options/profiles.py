@@ -73,8 +73,8 @@ def use_targets(targets: Iterable[str]) -> None:
 
 
 def _places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[str]:
-    given = [vars(arguments).get(attribute) for attribute in attributes]
-    return [normalise(place) for place in given if place]
+    places = [vars(arguments).get(attribute) for attribute in attributes]
+    return [normalise(place) for place in places if place]
 
 
 def _flag(side: StoreSide) -> str:

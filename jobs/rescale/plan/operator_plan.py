@@ -93,8 +93,8 @@ class OperatorPlan:
     @property
     def in_rocksdb(self) -> bool:
         """Whether the new keyed state consists of RocksDB directories."""
-        made = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
-        return made or bool(self.databases or self.compacted)
+        has_new_directories = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
+        return has_new_directories or bool(self.databases or self.compacted)
 
     @property
     def is_compressed(self) -> bool:

@@ -118,13 +118,13 @@ def planned_names(plan: Plan) -> PlannedNames:
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
-    ours = planned_names(plan)
+    planned = planned_names(plan)
     if store.stat(plan.target) is not None:
         raise RequestError(
             "the target is a file", path=plan.target, advice="choose a directory that does not exist yet"
         )
     entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
-    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in ours]
+    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
     published = any(name(entry.uri) == "_metadata" for entry in entries)
     if published and claimed_by(plan.target) != plan.digest:
         foreign.append(places_of(plan).metadata)

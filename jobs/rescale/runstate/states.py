@@ -54,7 +54,7 @@ Approval. A plan may need an approval. The question is put before it is shown to
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
 decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
 rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. For a
-published result they have no meaning.
+published result, question and decision have no meaning.
 
 Races of `publish` and `discard`. `publish` puts its mark, then looks for the note of `discard`; `discard` puts its
 note, then looks for the mark. So at least one sees the other, and gives way before it has put `_metadata` or deleted a
@@ -211,10 +211,10 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
     def exists(place: str) -> bool:
         return store.stat(place) is not None
 
-    ours = holder is not None and holder == digest
+    is_own = holder is not None and holder == digest
     if exists(places.metadata):
-        return State.PUBLISHED if ours else State.OCCUPIED
-    if not ours:
+        return State.PUBLISHED if is_own else State.OCCUPIED
+    if not is_own:
         return State.FREE if holder is None else State.TAKEN
     if exists(places.published):
         return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED

@@ -71,8 +71,8 @@ def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
 
     `number` is the number of all names, if `names` has only the first of them.
     """
-    left = (len(names) if number is None else number) - most
-    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
+    others = (len(names) if number is None else number) - most
+    return ", ".join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -170,7 +170,7 @@ def _completed_number(latest: LatestCheckpoints | None) -> int | None:
     """Return the number of the last checkpoint that was completed or restored; None if Flink reports none."""
     if latest is None:
         return None
-    numbers = [each.id for each in (latest.completed, latest.restored) if each is not None]
+    numbers = [snapshot.id for snapshot in (latest.completed, latest.restored) if snapshot is not None]
     return max(numbers, default=None)
 
 

@@ -161,14 +161,14 @@ def _value(row: Option, params: Mapping[str, Any]) -> Any:
             return bool(given)
 
 
-def _shapes(given: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
+def _shapes(shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
     """Return each operator that has a shape of its own, with its numbers by option name."""
-    if isinstance(given, Mapping):
+    if isinstance(shapes_field, Mapping):
         return [
             (operator, {name.replace("_", "-"): str(number) for name, number in shape.items()})
-            for operator, shape in given.items()
+            for operator, shape in shapes_field.items()
         ]
-    return [_shape_of_line(line) for line in given or [] if line.strip()]
+    return [_shape_of_line(line) for line in shapes_field or [] if line.strip()]
 
 
 def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:

@@ -181,10 +181,10 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
 def _has_shape(resolved: Resolved, request: Request) -> bool:
     """Return whether the request is for a shape only, and every operator has that shape already."""
     entries = (operator.entry for operator in resolved.snapshot.operators)
-    has = all(
+    is_same_shape = all(
         resolved.shapes[entry.operator_id] == Shape(entry.parallelism, entry.max_parallelism) for entry in entries
     )
-    return has and changes_shape_only(request)
+    return is_same_shape and changes_shape_only(request)
 
 
 def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:

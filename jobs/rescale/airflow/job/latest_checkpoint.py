@@ -18,7 +18,7 @@ from rescale.storage.locations import name, normalise, parent
 from rescale.text.errors import RescaleError, StoreError
 
 _TRIES = 3
-"""Attempts to read it: Flink's answer may be seconds old (`web.refresh-interval`), and the checkpoint gone since."""
+"""Attempts to read the checkpoint. Flink's answer may be old (`web.refresh-interval`), and the checkpoint gone."""
 
 
 class UnreadableCheckpoint(NamedTuple):

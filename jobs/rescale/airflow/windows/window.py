@@ -117,8 +117,8 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
         ]
     if not isinstance(entry, dict):
         return None, [_window_error(name, "the entry", "fields and their values", entry)]
-    if wrong := list(_faults(name, entry)):
-        return None, wrong
+    if errors := list(_faults(name, entry)):
+        return None, errors
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
     closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
     return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
@@ -130,25 +130,25 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     known = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
     required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
-    wrong: dict[Any, RequestError] = {}
+    errors: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required, "target"):
         if field not in entry:
-            wrong[field] = _window_error(name, field, "a value", "none")
+            errors[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
         if field not in known:
-            wrong[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
+            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
-            wrong[field] = _window_error(name, field, *fault)
+            errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
-            wrong[field] = _window_error(name, field, None, sentence)
-    if not wrong and (error := _form_error(_check_shape, entry)) is not None:
-        wrong["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
-    if not wrong and "begins_before" in entry and not entry.get("while_it_runs"):
-        wrong["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
-    if not wrong and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
-        wrong["hand-over"] = _window_error(name, "its hand-over", error.expected, error.what)
-    yield from wrong.values()
-    if not wrong and (fault := placeholder_fault(entry["target"], entry["schedule"])):
+            errors[field] = _window_error(name, field, None, sentence)
+    if not errors and (error := _form_error(_check_shape, entry)) is not None:
+        errors["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
+    if not errors and "begins_before" in entry and not entry.get("while_it_runs"):
+        errors["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
+    if not errors and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
+        errors["hand-over"] = _window_error(name, "its hand-over", error.expected, error.what)
+    yield from errors.values()
+    if not errors and (fault := placeholder_fault(entry["target"], entry["schedule"])):
         yield _window_error(name, "target", *fault)
 
 

@@ -91,8 +91,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             follower.follow(limits, partial(_print_round, output))
 
 
-def _print_round(output: Output, made: Round, waits_for: str) -> None:
-    output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
+def _print_round(output: Output, finished: Round, waits_for: str) -> None:
+    output.answer(round_document(finished, waits_for), lambda: round_line(finished, waits_for))
 
 
 def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:

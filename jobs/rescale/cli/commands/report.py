@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     subject, place = normalise(arguments.subject), normalise(arguments.out)
     _refuse_inside(subject, place)
     if open_store(place).stat(place) is not None:
-        place = resolve_links(place)  # for a link to a file, the file itself; not for a pipe
+        place = resolve_links(place)  # a link stands for its file; a pipe stays as it is
     with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
         page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))

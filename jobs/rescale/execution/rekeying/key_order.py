@@ -71,8 +71,8 @@ def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
         sizes = np.minimum(cell.sizes - taken, room)
         data, at = cell.buffer.load(cell.places + taken, sizes)
         begins, at = at, at.copy()
-        left = cell.sizes - taken - sizes
-        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, left, out)
+        not_loaded = cell.sizes - taken - sizes
+        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, not_loaded, out)
         taken += at - begins
         if size:
             yield out[:size], last

@@ -164,7 +164,7 @@ def described_rounds(target: str) -> tuple[Round, ...]:
     place = rounds_place(target)
     numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
     finished = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
-    return tuple(each for each in finished if each is not None)
+    return tuple(made_round for made_round in finished if made_round is not None)
 
 
 def remove_rounds(target: str, *, keep: Collection[int]) -> None:

@@ -191,9 +191,9 @@ class ChangeProof:
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
         proven = {}
         for number in self.operators:
-            own = [tally for tally in tallies if tally.operator == number]
+            own_tallies = [tally for tally in tallies if tally.operator == number]
             taken = sum(check.operator == number for check in copies)
-            proven[number] = self._prove_operator(number, own, taken, checksums.get(number))
+            proven[number] = self._prove_operator(number, own_tallies, taken, checksums.get(number))
         return proven
 
     def _changes(
@@ -206,17 +206,17 @@ class ChangeProof:
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def own_tables_of(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
-            before, after = old_databases.get(own), new_databases.get(own)
+        def own_tables_of(key_groups: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             if in_result:
                 return files_above_base(before, after, new), ()
-            between = self._files_between(number, own, files)
+            between = self._files_between(number, key_groups, files)
             sizes = {name: extent.length for name, extent in between.items()}
             tables = own_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        for own, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
-            before, after = old_databases.get(own), new_databases.get(own)
+        for key_groups, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
+            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             sides = (
                 None if before is None else _change_side(before, files.numbers, tables.gone),
                 None if after is None else _change_side(after, None, tables.added),
@@ -231,7 +231,7 @@ class ChangeProof:
                 key_hash,
                 new.max_parallelism,
                 self.result.operators[number].max_parallelism,
-                ChangePlace(header, (own.first, own.last), *sides, transient),
+                ChangePlace(header, (key_groups.first, key_groups.last), *sides, transient),
             )
 
     def _files_between(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
@@ -341,18 +341,18 @@ class _JoinedFiles:
     def __init__(
         self, later: Snapshot, earlier: Snapshot, others: Sequence[tuple[str, Pin | None]] = (), *, pinned: bool = True
     ) -> None:
-        own = later.contents if pinned else later.contents.unpinned()
-        both = (*own.versions, *earlier.contents.versions)
+        later_files = later.contents if pinned else later.contents.unpinned()
+        both = (*later_files.versions, *earlier.contents.versions)
         self.contents = SnapshotFiles((*both, *others), later.data)
-        self.numbers = range(len(own.versions), len(both))
+        self.numbers = range(len(later_files.versions), len(both))
         self.others = len(both)
 
 
 def _change_side(
-    database: Database, numbers: Sequence[int] | None, own: frozenset[str]
+    database: Database, numbers: Sequence[int] | None, file_names: frozenset[str]
 ) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
-    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
+    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(file_names)))
 
 
 def _states(database: Database) -> frozenset[str]:
