@@ -74,14 +74,14 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master",
         metavar="MASTER",
-        type=_master,
+        type=_checked_master,
         default="local[*]",
         help="where the work runs: local[N]: in N processes on this machine; local[*]: in one for each core; or on a "
         "Spark cluster, which needs Java here: k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
 
 
-def _master(word: str) -> str:
+def _checked_master(word: str) -> str:
     if not is_master(word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a Spark master: expected {MASTERS}")
     return word

@@ -26,10 +26,10 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 def complete_operators(action: argparse.Action, end: str = "=") -> None:
     """Complete the value of an option with the operators of SOURCE, each followed by `end`, as in `UID=…`."""
-    action.completer = partial(_operators, end)  # type: ignore[attr-defined]
+    action.completer = partial(_operator_uids, end)  # type: ignore[attr-defined]
 
 
-def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the uids of the snapshot, each followed by `end`.
 
     Returns none for a snapshot in S3, because reading it takes too long. Names with control characters are left out.

@@ -129,9 +129,9 @@ class Meter:
             bytes=done,
             bytes_copied_by_store=both.copied_by_store,
             records=both.records,
-            mb_per_second=_rate(done, seconds),
+            mb_per_second=_per_second(done, seconds),
             stages=tuple(
-                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _rate(stage.bytes, stage.seconds))
+                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
                 for stage in stages
             ),
             store_requests=dict(sorted(both.requests.items())),
@@ -158,5 +158,5 @@ def _reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _rate(done: int, seconds: float) -> float:
+def _per_second(done: int, seconds: float) -> float:
     return round(done / 1e6 / seconds, 3) if seconds else 0.0

@@ -28,7 +28,7 @@ class _JobState(msgspec.Struct, frozen=True):
         """Whether the job is in a terminal state."""
         return self.state in _ENDED
 
-    def _runs(self, restored: int, tasks: int) -> bool:
+    def _tasks_run(self, restored: int, tasks: int) -> bool:
         """Return whether the job has finished, or each of its tasks has restored its state and runs or has finished."""
         return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
 
@@ -41,7 +41,7 @@ class JobLine(_JobState, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        return self._runs(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
+        return self._tasks_run(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
 
 
 class Vertex(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Job(_JobState, frozen=True):
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
         states = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
-        return self._runs(sum(states[state] for state in _RESTORED), states.total())
+        return self._tasks_run(sum(states[state] for state in _RESTORED), states.total())
 
     @property
     def parallelism(self) -> int:

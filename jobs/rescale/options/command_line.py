@@ -51,10 +51,10 @@ def values_of(arguments: argparse.Namespace, command: str) -> Values:
 
     Raises `RequestError` if a file cannot be read, or is not valid.
     """
-    return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
+    return {row.name: _option_value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 
 
-def _value(row: Option, given: Any) -> Any:
+def _option_value(row: Option, given: Any) -> Any:
     if row.kind is OptionKind.CHOICE:
         return given or row.default
     if row.kind is not OptionKind.FILE or not given:

@@ -26,7 +26,7 @@ def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Seq
     """
     for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
         if places:
-            parser.add_argument(_flag(side), metavar="PROFILE", help=_HELP[side])
+            parser.add_argument(_profile_flag(side), metavar="PROFILE", help=_HELP[side])
     parser.set_defaults(place_of_source=source, places_of_target=tuple(targets))
 
 
@@ -60,8 +60,8 @@ def use_profiles(arguments: argparse.Namespace) -> None:
             raise RequestError(
                 "an AWS profile is for a place in S3",
                 path=places[side][0],
-                found=f"{_flag(side)} {profile}",
-                advice=f"leave {_flag(side)} out",
+                found=f"{_profile_flag(side)} {profile}",
+                advice=f"leave {_profile_flag(side)} out",
             )
         refuse_unknown_profile(side)
 
@@ -77,5 +77,5 @@ def _places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[st
     return [normalise(place) for place in places if place]
 
 
-def _flag(side: StoreSide) -> str:
+def _profile_flag(side: StoreSide) -> str:
     return f"--{side.value.lower()}-profile"

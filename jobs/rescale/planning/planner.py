@@ -76,7 +76,7 @@ def make_plan(
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
     literals = Literals(snapshot.written)
-    registered = user_serializers(_serializers(snapshot))
+    registered = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
     operators = tuple(
@@ -113,7 +113,7 @@ def make_plan(
     )
 
 
-def _serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
+def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
         keyed = {id(header): header for header in operator.keyed_headers if header is not None}

@@ -229,13 +229,13 @@ def permit(plan: Plan, transition: Transition) -> State:
     Raises `StoreError`, which is worth a retry, if a second read does not confirm the refusal.
     """
     refuse_unsafe_target(plan)
-    state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
+    state = read_again_on_failure(lambda: _permitted_state(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
         take_documents(plan.target)
     return state
 
 
-def _permitted(plan: Plan, transition: Transition) -> State:
+def _permitted_state(plan: Plan, transition: Transition) -> State:
     read = claimed_by(plan.target)
     state = _state_under(plan.target, plan.digest, read)
     holder = claim_on(plan.target) if state is State.TAKEN else None

@@ -31,7 +31,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
     by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in own_places
     )
-    if by_name or _overlaps(snapshot, target):
+    if by_name or _overlaps_on_disk(snapshot, target):
         raise RequestError(
             "the target must be neither inside the source nor around it",
             path=target,
@@ -40,7 +40,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
         )
 
 
-def _overlaps(snapshot: str, target: str) -> bool:
+def _overlaps_on_disk(snapshot: str, target: str) -> bool:
     if is_s3(snapshot) or is_s3(target):
         return False
     source, place = location_of(Path(snapshot)), location_of(Path(target))

@@ -54,7 +54,7 @@ class WrittenHandles:
         return {
             stream.path: stream.size
             for written in self.handles
-            for stream in _streams(written, self.step)
+            for stream in _streams_of(written, self.step)
             if isinstance(stream, RelativeFileStream)
         }
 
@@ -121,7 +121,7 @@ def _discard_and_rerun(plan: Plan) -> Advice:
     return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
 
 
-def _streams(written: WrittenHandle, path: str) -> list[Stream]:
+def _streams_of(written: WrittenHandle, path: str) -> list[Stream]:
     read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
     handle = read(written.handle, path)
     if isinstance(handle, IncrementalHandle):

@@ -78,7 +78,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
     _refuse_where_steps_run_elsewhere(connection_id)
     before = dict(os.environ)
     with ExitStack() as stack:
-        variables = _variables(connection_id, stack)
+        variables = _aws_variables(connection_id, stack)
         for name in _OWN_ACCESS:
             os.environ.pop(name, None)
         os.environ.update(variables)
@@ -130,10 +130,10 @@ def _use_sides(source_variables: Mapping[str, str], *, reads_source: bool) -> No
 def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return the variables of the source's own connection."""
     _refuse_where_steps_run_elsewhere(connection_id)
-    variables = _variables(connection_id, stack)
+    variables = _aws_variables(connection_id, stack)
     for name in variables:
         if not name.startswith("AWS_"):
-            raise _unsupported(connection_id, "config_kwargs.proxies", "one proxy for both stores", name)
+            raise _unsupported_error(connection_id, "config_kwargs.proxies", "one proxy for both stores", name)
     return {"AWS_CA_BUNDLE": os.environ.get("AWS_CA_BUNDLE", ""), **variables}
 
 
@@ -187,7 +187,7 @@ def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
     )
 
 
-def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
+def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
@@ -236,8 +236,8 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
     """
     for field in sorted(extra.keys() - _FIELDS_OF_HOOK):
         log.warning("the extra of the connection %r has a field that is not used: %s", connection_id, field)
-    services = _fields(connection_id, "service_config", extra.get("service_config"))
-    s3, sts = _s3_fields(connection_id, extra), _fields(connection_id, "service_config.sts", services.get("sts"))
+    services = _nested_fields(connection_id, "service_config", extra.get("service_config"))
+    s3, sts = _s3_fields(connection_id, extra), _nested_fields(connection_id, "service_config.sts", services.get("sts"))
     variables = {
         "AWS_ENDPOINT_URL_S3": s3.get("endpoint_url") or extra.get("endpoint_url"),
         "AWS_ENDPOINT_URL_STS": sts.get("endpoint_url"),
@@ -246,7 +246,7 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_CONFIG_FILE": os.devnull,
         **_verify_variables(connection_id, extra.get("verify")),
-        **_client_variables(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
+        **_client_variables(connection_id, _nested_fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
         **_object_settings(connection_id, s3),
     }
     return {name: str(value) for name, value in variables.items() if value}
@@ -254,8 +254,8 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
 
 def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings of the extra that are for S3 only (`service_config.s3`)."""
-    services = _fields(connection_id, "service_config", extra.get("service_config"))
-    return _fields(connection_id, "service_config.s3", services.get("s3"))
+    services = _nested_fields(connection_id, "service_config", extra.get("service_config"))
+    return _nested_fields(connection_id, "service_config.s3", services.get("s3"))
 
 
 def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
@@ -266,21 +266,21 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
     from rescale.storage.s3.object_settings import VARIABLES
 
     variables: dict[str, str] = {}
-    for name, value in _fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
+    for name, value in _nested_fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
         if name in VARIABLES:
             variables[VARIABLES[name]] = str(value)
         elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # S3 has no other algorithm
             expected = f"one of {', '.join(sorted(VARIABLES))}"
-            raise _unsupported(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
+            raise _unsupported_error(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
     if s3.get("requester_pays"):
         variables[VARIABLES["RequestPayer"]] = "requester"
     return variables
 
 
-def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
     """Return the fields of a nested object. The error for any other value does not show it: it may be a password."""
     if not isinstance(value or {}, Mapping):
-        raise _unsupported(connection_id, field, "fields and their values", f"a {type(value).__name__}")
+        raise _unsupported_error(connection_id, field, "fields and their values", f"a {type(value).__name__}")
     return value or {}
 
 
@@ -289,21 +289,21 @@ def _verify_variables(connection_id: str, verify: Any) -> dict[str, str]:
         return {}
     if isinstance(verify, str):
         return {"AWS_CA_BUNDLE": verify}
-    raise _unsupported(connection_id, "verify", "the path of a file with trusted certificates", verify)
+    raise _unsupported_error(connection_id, "verify", "the path of a file with trusted certificates", verify)
 
 
 def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name == "proxies":
-            proxies = _fields(connection_id, "config_kwargs.proxies", value)
+            proxies = _nested_fields(connection_id, "config_kwargs.proxies", value)
             variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
         elif name in _CHECKSUMS:
             variables[f"AWS_{name.upper()}"] = value
         elif name == "s3":
-            variables |= _addressing_variables(connection_id, _fields(connection_id, "config_kwargs.s3", value))
+            variables |= _addressing_variables(connection_id, _nested_fields(connection_id, "config_kwargs.s3", value))
         elif (name, value) != ("signature_version", "s3v4") and name not in _IGNORED_SETTINGS:
-            raise _unsupported(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
+            raise _unsupported_error(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
     return variables
 
 
@@ -315,14 +315,14 @@ def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> di
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name != "addressing_style":
-            raise _unsupported(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
+            raise _unsupported_error(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
         if value not in styles:
-            raise _unsupported(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
+            raise _unsupported_error(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
         variables |= styles[value]
     return variables
 
 
-def _unsupported(connection_id: str, field: str, expected: str, actual: object) -> RequestError:
+def _unsupported_error(connection_id: str, field: str, expected: str, actual: object) -> RequestError:
     return RequestError(
         f"the steps do not support a setting of the connection {connection_id!r}: {field}",
         expected=expected,

@@ -51,8 +51,8 @@ def open_flink(flink: str) -> Flink:
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
     address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
-    headers, extra = _checked_headers(flink, _headers(flink, connection)), connection.extra_dejson
-    transport = _transport(flink, extra) | _proxy(flink, extra, urlsplit(address).scheme)
+    headers, extra = _checked_headers(flink, _request_headers(flink, connection)), connection.extra_dejson
+    transport = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
     return Flink(address, headers, access=_ACCESS_ADVICE, **transport)
 
 
@@ -71,11 +71,11 @@ def open_kubernetes(connection_id: str | None) -> Any:
         ) from None
 
 
-def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
+def _request_headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
     # HttpHook takes every field that is not an option of its own for a header.
     more = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
-    given = {**more, **_fields(connection_id, "headers", extra.get("headers"))}
+    given = {**more, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in given.items()}
     if not connection.password:
         return headers
@@ -98,7 +98,7 @@ def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, s
     return headers
 
 
-def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _tls_settings(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's settings for certificates. Raises `RequestError` if a certificate cannot be read."""
     verify, cert = extra.get("verify", True), extra.get("cert")
     transport: dict[str, Any] = {}
@@ -121,9 +121,9 @@ def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     return transport
 
 
-def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
+def _proxy_settings(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
     """Return the client's setting for the proxy of this scheme. Raises `RequestError` if it is not an address."""
-    proxy = _fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
+    proxy = _nested_fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
     if not proxy:
         return {}
     if not _is_address(proxy):
@@ -144,7 +144,7 @@ def _is_address(text: Any) -> bool:
     return url.scheme in ("http", "https") and bool(url.host) and has_port
 
 
-def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
     """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
     if value is not None and not isinstance(value, Mapping):
         raise RequestError(

@@ -41,11 +41,11 @@ def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
     """
-    trimmed = {name: _trimmed(name, value) for name, value in params.items()}
+    trimmed = {name: _trimmed_value(name, value) for name, value in params.items()}
     return {name: None if value == "" else value for name, value in trimmed.items()}
 
 
-def _trimmed(field: str, value: Any) -> Any:
+def _trimmed_value(field: str, value: Any) -> Any:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
@@ -56,8 +56,8 @@ def _trimmed(field: str, value: Any) -> Any:
                 expected="each name once; spaces around it do not count",
                 found=", ".join(map(repr, value)),
             )
-        return {name.strip(): _trimmed(field, item) for name, item in value.items()}
-    return [_trimmed(field, item) for item in value] if isinstance(value, list) else value
+        return {name.strip(): _trimmed_value(field, item) for name, item in value.items()}
+    return [_trimmed_value(field, item) for item in value] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
 
 def is_set(row: Option, params: Mapping[str, Any]) -> bool:
     """Return whether a filled form gives an option another value than its default."""
-    value = _value(row, params)
+    value = _option_value(row, params)
     return value != row.default if row.kind is OptionKind.CHOICE else bool(value)
 
 
@@ -137,14 +137,14 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
 def values_of(params: Mapping[str, Any]) -> Values:
     """Return the values of a form's options, by option name."""
-    values = {row.name: _value(row, params) for row in OPTIONS if row.field.name in params}
+    values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
     for operator, shape in _shapes(params["operators"]):
         for name, number in shape.items():
             values[name] = [f"{operator}={number}", *values[name]]
     return values
 
 
-def _value(row: Option, params: Mapping[str, Any]) -> Any:
+def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
     given = params[row.field.name]
     if row.field.is_number:
         return [] if given is None or not str(given).strip() else [str(given).strip()]

@@ -142,7 +142,7 @@ class RescaleOperator(BaseOperator):
                 if template := os.environ.get(DRIVER_POD):
                     pod = self._pod_of(template, planned, form)
                 else:
-                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof)(planned, form)
+                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof_arguments)(planned, form)
                     return self._publish(planned, form, context)
         self._wait(pod, planned, lambda: pod.execute(context))
         return self._finish(planned, context)
@@ -176,7 +176,7 @@ class RescaleOperator(BaseOperator):
             plan_of=plan_to_execute,
             template=template,
             summary_of=_no_summary,
-            arguments_of=_proof,
+            arguments_of=_proof_arguments,
         )
         return self._pod
 
@@ -226,5 +226,5 @@ def _no_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG00
     return {}
 
 
-def _proof(form: Mapping[str, Any]) -> list[str]:
+def _proof_arguments(form: Mapping[str, Any]) -> list[str]:
     return ["--proof", proof_of(form).value]

@@ -117,14 +117,14 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
         ]
     if not isinstance(entry, dict):
         return None, [_window_error(name, "the entry", "fields and their values", entry)]
-    if errors := list(_faults(name, entry)):
+    if errors := list(_entry_errors(name, entry)):
         return None, errors
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
     closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
     return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
 
 
-def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
+def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
     known = (*_WINDOW_FIELDS, *form)

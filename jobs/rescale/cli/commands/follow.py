@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
     if not arguments.finish:
         output.use_json_lines()
-    limits = _limits(arguments)
+    limits = _round_limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := published_plan(target)) is not None:
@@ -142,7 +142,7 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
     return job
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
+def _round_limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
         _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),

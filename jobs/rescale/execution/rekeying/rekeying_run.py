@@ -84,7 +84,7 @@ def _rekey(
     totals = shuffle.read(receipt_partition, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
-    streams = _streams(plan, rekeyings, totals, ranges)
+    streams = _streams_to_write(plan, rekeyings, totals, ranges)
     work_items = writer.lay_out(streams, existing)
     results = _write(plan, writer, shuffle, work_items, states)
     return writer.finish(tasks, streams, work_items, results)
@@ -112,7 +112,7 @@ def _write(
     return results
 
 
-def _streams(
+def _streams_to_write(
     plan: Plan, rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
 ) -> list[StreamToWrite]:
     by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)

@@ -299,7 +299,7 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
         removed, added = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
-        done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, removed, added)
+        done = mark_differences(*_columns_of(old), *_columns_of(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
                 (_NO_RECORDS if side is None else _records_between(side, 0, number).only(flags[:number]))
@@ -321,7 +321,7 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
 _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
 
 
-def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
+def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     rows = _NO_RECORDS if records is None else records
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
 

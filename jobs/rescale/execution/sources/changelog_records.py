@@ -54,13 +54,13 @@ class ChangelogRecords:
                     overlay = Overlay(list(changes), self._header, self._max_parallelism)
                 for part in parts:
                     for records in next(part):
-                        yield from self._attributed(overlay.over(records))
-                yield from self._attributed(overlay.rest())
+                        yield from self._with_log_in_errors(overlay.over(records))
+                yield from self._with_log_in_errors(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
         """Check nothing, because materialised state is checked while it is read, and a log marks its end."""
 
-    def _attributed(self, overlaid: Iterator[Records]) -> Iterator[Records]:
+    def _with_log_in_errors(self, overlaid: Iterator[Records]) -> Iterator[Records]:
         with self._located_in_log():
             yield from overlaid
 

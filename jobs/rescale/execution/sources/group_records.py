@@ -64,13 +64,13 @@ class GroupRecords:
             first = self._groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self._groups]
             whole = first._replace(length=sum(extent.length for _, extent in self._groups))
-            yield from self._counted(self._files.chunks(whole))
+            yield from self._count_bytes(self._files.chunks(whole))
             return
         for i, (_, extent) in enumerate(self._groups):
             self._starts[i] = self._size
-            yield from self._counted(decompressed(self._files.chunks(extent)))
+            yield from self._count_bytes(decompressed(self._files.chunks(extent)))
 
-    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _count_bytes(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             self._size += len(chunk)
             yield chunk

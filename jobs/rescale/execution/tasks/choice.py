@@ -68,11 +68,11 @@ class TasksOnDemand:
     def cores(self) -> int:
         if self._workers is None and self.known_cores is not None:
             return self.known_cores
-        return self._started().cores
+        return self._started_workers().cores
 
     def begin(self) -> None:
         """Start processes, or Spark, before there is work for them."""
-        self._started()
+        self._started_workers()
 
     def run(
         self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
@@ -87,9 +87,9 @@ class TasksOnDemand:
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1
             return InProcessTasks(cores, at_once=cores if in_threads else _UNITS_AT_ONCE)
-        return self._started()
+        return self._started_workers()
 
-    def _started(self) -> Tasks:
+    def _started_workers(self) -> Tasks:
         if self._workers is None:
             self._workers = self.start()
         return self._workers

@@ -37,7 +37,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
             )
         if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in lost):
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
-        lost.append(old_rows(operator, name, _cutoff(snapshot, age, state)))
+        lost.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
     return tuple(lost)
 
 
@@ -61,7 +61,7 @@ def _keyed_names(operator: Operator) -> set[str]:
     return {state.name for header in operator.keyed_headers if header is not None for state in header.states}
 
 
-def _cutoff(snapshot: Snapshot, age: Age, state: str) -> int:
+def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:
     """Return the time of last access, in ms since 1970, up to which rows are left out."""
     if isinstance(age, timedelta):
         if snapshot.taken is None:

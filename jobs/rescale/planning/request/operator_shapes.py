@@ -162,9 +162,9 @@ def good_max_parallelism(parallelism: int, present: int) -> int:
         least = max(parallelism, present)
     most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
-    return max(multiples, key=lambda number: (_divisors(number), -number), default=present)
+    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present)
 
 
-def _divisors(number: int) -> int:
+def _count_divisors(number: int) -> int:
     small = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
     return 2 * len(small) - (small[-1] ** 2 == number)

@@ -25,7 +25,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     """
     staying = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
-        uid = _uid(renamed.operator_id, (renamed.label, *request.surgery.renames))
+        uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining := _remaining(uid, staying):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
             advice = _rename_advice(remaining, new_uids) if renamed.uid else "rename them, too"
@@ -35,14 +35,14 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
                 f"ignore that state, it loses what is still to be committed: {advice}"
             )
     for dropped in surgery.dropped:
-        if remaining := _remaining(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
+        if remaining := _remaining(_uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
             yield (
                 f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
                 f"{', '.join(remaining)}. A job without the sink refuses their state: drop them, too"
             )
 
 
-def _uid(operator_id: str, names: Sequence[str]) -> str:
+def _uid_in(operator_id: str, names: Sequence[str]) -> str:
     """Return the name that hashes to the operator id; "" if there is none among `names`."""
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 

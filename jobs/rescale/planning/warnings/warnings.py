@@ -42,7 +42,7 @@ def request_warnings(
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
-    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _shape(o)]
+    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _old_shape(o)]
     for operator in snapshot.operators:
         if operator.max_parallelism == 1 and changed and operator not in changed:
             yield (
@@ -188,7 +188,7 @@ def _either(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
 
 
-def _shape(operator: Operator) -> Shape:
+def _old_shape(operator: Operator) -> Shape:
     return Shape(operator.parallelism, operator.max_parallelism)
 
 

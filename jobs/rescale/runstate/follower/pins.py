@@ -60,7 +60,7 @@ class Pins:
     @property
     def place(self) -> str:
         """The directory of the pins."""
-        return join(pins_place(self.target), _hash(self.checkpoints))
+        return join(pins_place(self.target), _folder_name(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
@@ -156,7 +156,7 @@ class Pins:
 
     def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
-        return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
+        return join(self.place, f"{_ELSEWHERE}/{_folder_name(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
@@ -169,7 +169,7 @@ class Pins:
         )
 
 
-def _hash(directory: str) -> str:
+def _folder_name(directory: str) -> str:
     return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 

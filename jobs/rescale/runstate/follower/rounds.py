@@ -94,9 +94,9 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
     """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
     uri, store, current = follower_place(target), open_store(target), followed_job(target)
     if current is None and not accept_unconditional:
-        store.put_if_absent(uri, _document(job))
+        store.put_if_absent(uri, _job_document(job))
     elif current is None or current.checkpoints == BETWEEN_STARTS:
-        store.put(uri, _document(job))
+        store.put(uri, _job_document(job))
     refuse_another_job(target, job)
 
 
@@ -110,7 +110,7 @@ def end_following(target: str) -> None:
     if job is not None:
         if store.stat(cut_over_place(target)) is not None:
             store.delete([cut_over_place(target)])
-        store.put(follower_place(target), _document(replace(job, checkpoints=BETWEEN_STARTS)))
+        store.put(follower_place(target), _job_document(replace(job, checkpoints=BETWEEN_STARTS)))
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
@@ -129,8 +129,8 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     raise RequestError(
         what,
         path=follower_place(target),
-        expected=_described(job),
-        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _described(current),
+        expected=_job_in_words(job),
+        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _job_in_words(current),
         advice=advice,
     )
 
@@ -199,12 +199,12 @@ def _document_place(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), f"{checkpoint}.json")
 
 
-def _described(job: FollowedJob) -> str:
+def _job_in_words(job: FollowedJob) -> str:
     options = [f"{option} {value}" for option, value in job.options.items() if value]
     return ", ".join([job.checkpoints, *options])
 
 
-def _document(job: FollowedJob) -> bytes:
+def _job_document(job: FollowedJob) -> bytes:
     return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
 
 

@@ -104,7 +104,7 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Dif
     differences: tuple[ListedDifference, ...] = ()
     if a != b:
         kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (ListedDifference(kind_of_difference, {}, _size(a), _size(b)),)
+        differences = (ListedDifference(kind_of_difference, {}, _size_in_words(a), _size_in_words(b)),)
     return diffed_state(state, kind, "bytes", _opaque_amount(a), _opaque_amount(b), differences, len(differences))
 
 
@@ -112,5 +112,5 @@ def _opaque_amount(data: bytes | None) -> StateAmount:
     return amount(len(data), digest([data])) if data is not None else amount()
 
 
-def _size(data: bytes | None) -> str | None:
+def _size_in_words(data: bytes | None) -> str | None:
     return counted(len(data), "byte") if data is not None else None

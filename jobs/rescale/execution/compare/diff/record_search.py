@@ -98,14 +98,14 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_suffixes(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    inside = np.isin(_last_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
                     chosen, keys = _select(chosen, inside), keys[inside]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add_to_buckets(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
+                        _add_to_buckets(result.buckets[state], _last_bits(keys, search.bits + _BITS), digests)
         except RescaleError as error:
             raise error.located(operator=search.unit.label) from None
         return result
@@ -123,7 +123,7 @@ def _select(records: Records, wanted: Flags) -> Records:
     return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
 
 
-def _suffixes(keys: Words, bits: int) -> Words:
+def _last_bits(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
@@ -189,7 +189,7 @@ def differing_records(
         )
         differences = [
             ListedDifference(what, name_record(header, state, key), a, b)
-            for key, what, a, b in _differences(listed[state])
+            for key, what, a, b in _key_differences(listed[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result
@@ -223,7 +223,7 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
     return counts, differing
 
 
-def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
+def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
     """Yield (key, kind of difference, text of A, text of B) for each key whose records differ, in the order of keys."""
     by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
     for record in records:

@@ -68,7 +68,7 @@ def list_checks(
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
                 checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
-    return Checks([(_weight(check), check) for check in checks], small)
+    return Checks([(_bytes_read(check), check) for check in checks], small)
 
 
 def _keyed_checks(
@@ -165,7 +165,7 @@ def _is_bytewise(check: Check) -> bool:
     return isinstance(check, FileCheck) and not check.pair.is_table  # the checksums of blocks are checked in Python
 
 
-def _weight(check: Check) -> int:
+def _bytes_read(check: Check) -> int:
     """Return the number of bytes that the check reads."""
     if isinstance(check, RecordCheck):
         return check.records.size

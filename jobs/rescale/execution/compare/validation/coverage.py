@@ -72,7 +72,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     for old, new in zip(source.operators, result.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
             check_equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
-        check_equal("finished subtasks", _finished(old), _finished(new), old.label)
+        check_equal("finished subtasks", _finished_subtasks(old), _finished_subtasks(new), old.label)
         if new.other_keyed or new.changelogs or new.has_channel_state:
             raise IntegrityError("the result has a kind of state that a rescale never writes", operator=old.label)
 
@@ -299,7 +299,7 @@ def _files_by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """Check states, modes and headers of operator state; digests prove the elements themselves."""
     sources, results = old.elements_in(slot), new.elements_in(slot)
-    check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
+    check_equal(f"{slot} states", _states_and_modes(sources), _states_and_modes(results), old.label)
     same_parallelism = old.parallelism == new.parallelism
     unmoved = same_parallelism or not sources
     expected = [stream.subtask for stream in sources] if unmoved else list(range(new.parallelism))
@@ -320,11 +320,11 @@ def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, in
                 yield state.name, stream.subtask
 
 
-def _finished(operator: Operator) -> list[int]:
+def _finished_subtasks(operator: Operator) -> list[int]:
     return sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
 
 
-def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
+def _states_and_modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
     return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
 
 

@@ -92,7 +92,7 @@ class _DirectoryComparer:
     def operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
         try:
             if not is_compared_by_record(old, new):
-                return {directory.subtask: directory for directory in self._unchanged(old, new)}
+                return {directory.subtask: directory for directory in self._unchanged_directories(old, new)}
             index = KeyGroupIndex(old.databases)
             directories = side_by_side(
                 lambda database: self._assembled(old, index.overlapping(database.key_groups), database),
@@ -102,7 +102,7 @@ class _DirectoryComparer:
             raise error.located(operator=old.label) from None
         return {directory.subtask: directory for directory in directories if directory is not None}
 
-    def _unchanged(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
+    def _unchanged_directories(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
         """Yield the directories of an operator whose databases stay in their subtasks, with all their files."""
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
@@ -129,7 +129,7 @@ class _DirectoryComparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        source_extents, extents = [_extents(old_holder) for old_holder in old_holders], _extents(new)
+        source_extents, extents = [_extents_by_name(old_holder) for old_holder in old_holders], _extents_by_name(new)
         pairs = [
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matched.origins.items()
@@ -184,18 +184,18 @@ def _match_files(sources: Sequence[SourceDatabase], result: SourceDatabase, want
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
         key_groups = key_range(source.key_groups, maximum)
-        for state, file in _files(source):
+        for state, file in _files_by_state(source):
             if Overlap.OUTSIDE not in (wanted.overlap(file), key_groups.overlap(file)):
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
-    for state, file in _files(result):
+    for state, file in _files_by_state(result):
         if unmatched := candidates[_size_and_keys(state, file)]:
             origins[file.name] = unmatched.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matches(origins, complete)
 
 
-def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
+def _files_by_state(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
     """Yield (state name, file); within a level, the oldest file first."""
     return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
@@ -207,7 +207,7 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
 def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair the OPTIONS files with the files of the first source directory that has any."""
     source_options = [
-        _extents(old_holder)[source.options]
+        _extents_by_name(old_holder)[source.options]
         for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
         if (source := _source_of(old_holder)).options is not None
     ]
@@ -220,7 +220,7 @@ def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Itera
             yield FilePair(new.subtask, name, source_options[0], extent)
 
 
-def _extents(database: Database) -> dict[str, Extent]:
+def _extents_by_name(database: Database) -> dict[str, Extent]:
     """Return the extents of a database's files, by their names in it."""
     return {file.name: file.extent for file in database.files}
 

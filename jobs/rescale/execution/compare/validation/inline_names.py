@@ -71,12 +71,12 @@ def _is_table(inline: _ExpectedName) -> bool:
 
 def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:
     for subtask in entry.subtasks:
-        for slot, local_name, stream in _streams(subtask.state or SubtaskState()):
+        for slot, local_name, stream in _streams_of_subtask(subtask.state or SubtaskState()):
             if isinstance(stream, InlineStream):
                 yield _ExpectedName(stream, f"{entry.operator_id}-{slot}-{subtask.index}", local_name)
 
 
-def _streams(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:
+def _streams_of_subtask(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:
     """Yield every stream of a subtask, with its file's name in a RocksDB directory."""
     for slot, elements in ((Slot.OPERATOR, state.managed_operator), (Slot.RAW_OPERATOR, state.raw_operator)):
         if elements is not None:

@@ -107,7 +107,7 @@ class _SideChecksums:
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
         """Yield checksums of extents end to end, if together they are whole files without their headers."""
-        runs = list(_runs(extents))
+        runs = list(_adjacent_runs(extents))
         if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
             return
         for crc in CRCS.values():
@@ -168,7 +168,7 @@ def _common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) 
     return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
 
 
-def _runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
+def _adjacent_runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
     """Yield (file, start, end) of runs of extents that lie end to end."""
     run: tuple[int, int, int] | None = None
     for file, start, length in extents:

@@ -101,7 +101,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
             with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
-            cause = _cause(str(error))
+            cause = _root_cause(str(error))
             requested_master = conf.get("spark.master") or ""
             if requested_master.startswith(_STANDALONE) and _STOPPED in cause:
                 raise _no_answer(requested_master, cause) from None
@@ -188,7 +188,7 @@ def _temporary_files_in(places: list[str]) -> Iterator[None]:
             tempfile.tempdir = before
 
 
-def _cause(text: str) -> str:
+def _root_cause(text: str) -> str:
     """Return the root cause of an exception of the JVM; the whole text if it names none."""
     causes: list[str] = re.findall(r"^\s*Caused by: (.*)$", text, re.MULTILINE)
     return causes[-1] if causes else text

@@ -107,7 +107,7 @@ class _Conversion:
         for chunk in piece_chunks(self.plan, [self.stream.header]):
             sink.write(chunk)
         lengths = [-1] * self.stream.key_groups
-        with closing(self._pieces()) as all_pieces:  # so that no database stays open if the sink fails
+        with closing(self._bytes_by_key_group()) as all_pieces:  # so that no database stays open if the sink fails
             for key_group, pieces in groupby(all_pieces, key=itemgetter(0)):
                 before = sink.size
                 framed = (piece for _, piece in pieces)
@@ -117,7 +117,7 @@ class _Conversion:
                 lengths[key_group - self.stream.first_key_group] = sink.size - before
         return tuple(lengths)
 
-    def _pieces(self) -> Generator[tuple[int, memoryview], None, None]:
+    def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
         wanted = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):

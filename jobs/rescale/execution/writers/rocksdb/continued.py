@@ -77,7 +77,7 @@ def take_over_base_files(
 
     Files are linked, or copied by the store; tasks copy only the files for which the store can do neither.
     """
-    units = [_BaseFile(place, file, place in inline) for place in places for file in _tables(plan, place)]
+    units = [_BaseFile(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
     taken = _keep_files(plan, units)
     is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
@@ -111,14 +111,14 @@ def _keep_file(plan: Plan, unit: _BaseFile) -> _TakenFile | None:
     span, uri = Span(file.uri, file.start, file.length, file.pin), places_of(plan).stream(stored)
     if not may_be_kept(uri, span):
         return None
-    with _located(plan, unit), suppress(CopyRefused):
+    with _located_in_operator(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, span)
         return _TakenFile(unit.place, DirectoryFile(file.name, stored, file.length, None))
     return None
 
 
 def _copy_file(plan: Plan, unit: _BaseFile) -> _TakenFile:
-    with _located(plan, unit):
+    with _located_in_operator(plan, unit):
         return _TakenFile(
             unit.place, take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
         )
@@ -131,7 +131,7 @@ def _stored_name(plan: Plan, unit: _BaseFile) -> str:
 
 
 @contextmanager
-def _located(plan: Plan, unit: _BaseFile) -> Iterator[None]:
+def _located_in_operator(plan: Plan, unit: _BaseFile) -> Iterator[None]:
     """Add the operator to an error."""
     try:
         yield
@@ -139,7 +139,7 @@ def _located(plan: Plan, unit: _BaseFile) -> Iterator[None]:
         raise error.located(operator=plan.operators[unit.place[0]].label) from None
 
 
-def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
+def _stored_tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
     base = base_of(plan.operators[place[0]], place[1])
     if base is not None:
         yield from (file for file in _base_files(plan, base) if file.name.endswith(".sst"))

@@ -97,7 +97,7 @@ class RowsWriter:
         return work_items
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
-        operator, stream, states = self._stream(work.range.operator, work.stream)
+        operator, stream, states = self._planned_stream(work.range.operator, work.stream)
         prefix = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
         base = base_of(operator, work.stream)
         rows = rows_of_blocks if base is None else changes_of_blocks
@@ -138,11 +138,11 @@ class RowsWriter:
             place = stream.operator, stream.number
             ranges = sorted(written[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
-            return self._handle(*place, tables, bases.get(place, []), place in inline)
+            return self._finish_directory(*place, tables, bases.get(place, []), place in inline)
 
         return side_by_side(handle_of, streams)
 
-    def _handle(
+    def _finish_directory(
         self,
         operator_number: int,
         number: int,
@@ -151,7 +151,7 @@ class RowsWriter:
         inline: bool,
     ) -> WrittenHandle:
         """Write the other files of a directory whose SST files, new ones and `base_files`, exist; return its handle."""
-        operator, stream, states = self._stream(operator_number, number)
+        operator, stream, states = self._planned_stream(operator_number, number)
         by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
@@ -182,7 +182,7 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
+    def _planned_stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
