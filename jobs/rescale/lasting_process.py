@@ -45,8 +45,8 @@ class LastingProcess:
 
     `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
     ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process then starts its
-    workers before the order comes. `environment` holds the process's environment variables; with None, it inherits
-    those of this process.
+    workers before the order comes. `environment` holds the process's environment variables; None stands for
+    the variables of this process.
     """
 
     def __init__(

@@ -53,8 +53,8 @@ def run_step(
     """Run a step's process to its end, and return its result document.
 
     The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets the step's
-    progress. Both are called in another thread. `environment` holds the process's environment variables; with None, it
-    inherits those of this process.
+    progress. Both are called in another thread. `environment` holds the process's environment variables; None
+    stands for the variables of this process.
     Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
     all processes of the step, including workers and Spark.
     """

@@ -39,7 +39,7 @@ _exported = _Exported()
 
 @contextmanager
 def traced(step: str) -> Iterator[None]:
-    """Make a span of the block and of each stage that ends in it, except stages of an inner step, which has its own."""
+    """Make a span of the block and of each stage that ends in it; an inner step makes the spans of its own stages."""
     provider = _tracer_provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
     if provider is None:
         yield

@@ -97,7 +97,7 @@ class Savepoint(NamedTuple):
 
 
 class CheckpointProgress(NamedTuple):
-    """Progress of a triggered checkpoint: whether it `ended`, and then its `failure`, or its `number` without one."""
+    """Progress of a triggered checkpoint: whether it `ended`; then its `failure`, or its `number` if it succeeded."""
 
     ended: bool
     failure: str | None

@@ -93,8 +93,8 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
     """Give this process and its children the access that a form names: to the target's store, and to the source's.
 
-    Without a connection of the source, both stores have the same access. With two connections, a task uses that of the
-    target until it declares its targets (`use_targets`); with `reads_source`, that of the source. Raises the errors of
+    Without a connection of the source, both stores have the same access. With two connections, a task uses the target's
+    connection until it declares its targets (`use_targets`); with `reads_source`, the source's. Raises the errors of
     `storage_access`.
     """
     from rescale.storage.sides import has_side_variables

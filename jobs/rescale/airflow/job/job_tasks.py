@@ -108,7 +108,7 @@ class GoBackIfNeeded(GoBack):
 def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
     """Return whether this job was handed over.
 
-    The XCom may be that of an earlier pass, about another job: it stays until its task starts again.
+    The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
     """
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
     return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]

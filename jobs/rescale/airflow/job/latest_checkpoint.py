@@ -22,7 +22,7 @@ _TRIES = 3
 
 
 class UnreadableCheckpoint(NamedTuple):
-    """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
+    """A checkpoint that cannot be read: the reason as a clause, and the checkpoint's place if Flink knows it.
 
     `transient_error` is the error if another try may succeed, else None.
     """

@@ -39,9 +39,9 @@ class RescaleOperator(BaseOperator):
     """Operator that rescales a snapshot: it plans, moves the state, compares it with the source, and publishes it.
 
     Every field is a template, and may be the output of another task. None means the default of the platform's settings,
-    or that of the form. The task may be killed and tried again at any time: it resumes where it was. It waits without a
-    worker where steps run as pods; a step that is a process of its worker needs the worker. It is skipped if there is
-    nothing to do, because the state has the requested shape already.
+    or that of the form. The task may be killed and tried again at any time: it resumes where it was. Where steps run as
+    pods, it waits without a worker; elsewhere, steps are processes of its worker. It is skipped if there is nothing to
+    do, because the state has the requested shape already.
 
     Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
     approval: `rescale_task_group` asks for one.

@@ -1,8 +1,8 @@
 """First and last task of a window's run: check whether there is something to do, and record what was done.
 
 The state of the window's asset records what was rescaled last, so it outlives runs. A run that finds nothing newer is
-skipped. So is a run that starts after closing time, or that is triggered by hand outside the window's hours, unless its
-form allows that.
+skipped. A run that starts after closing time, or is triggered by hand outside the window's hours, is skipped, too,
+unless its form allows that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def open_window(window: Window, asset: Asset) -> Any:
 
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
-        refuse_unknown_fields(params, dag.params)  # a skipped run would not show its mistakes
+        refuse_unknown_fields(params, dag.params)  # first, because a skipped run shows no mistakes in its form
         last = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
         return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
 

@@ -118,7 +118,7 @@ def parse_topics(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_sources(values: Iterable[str]) -> dict[str, str]:
-    """Parse `OLD=NEW`, or `OLD` if the name stays, into a mapping from operators to new names, "" if it stays."""
+    """Parse `OLD=NEW`, or `OLD` for a name that stays, into a mapping from old names to new ones ("" for `OLD`)."""
     sources: dict[str, str] = {}
     for value in values:
         old, equals, new = value.partition("=")

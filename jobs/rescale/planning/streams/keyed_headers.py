@@ -135,7 +135,7 @@ class HeaderPlanner:
         return PlannedHeader(piece, merged.header, rewritten=rewritten)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
-        """Return the number of a table; None for a table that changes nothing."""
+        """Return the number of a translation table; None for a table that translates every id to itself."""
         if table == tuple(range(len(table))):
             return None
         if table not in self.id_tables:

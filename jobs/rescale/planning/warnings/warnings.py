@@ -92,7 +92,7 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
         if change.becomes_source and stopped:
             yield (
                 f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is "
-                "stopped. Its offsets are those of the checkpoint before, so later records are read twice"
+                "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
             )
         topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
         for topic, new in topics.items():

@@ -122,7 +122,7 @@ class Pins:
         return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need.
+        """Remove all pins that neither `checkpoints` need, nor `between` for flushed files.
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
