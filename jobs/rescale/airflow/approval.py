@@ -104,17 +104,17 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
-        late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
-        if event.get("timedout") and question["remind"] and not late:
+        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
+        if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
-        approved = answer["chosen_options"] == [self.APPROVE] and not late
+        approved = answer["chosen_options"] == [self.APPROVE] and not is_late
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")
             self._ask(context, until, until - datetime.now(UTC), [], remind=question["remind"])
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
-        elif late:
+        elif is_late:
             answer_given = f"{user['name']} answered after {_format_utc(until)}, so the plan is rejected"
         else:
             answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"

@@ -150,8 +150,8 @@ def prepared(arguments: argparse.Namespace) -> Prepared:
         return prepare(request)
     refuse_format(request)
     base = open_base(arguments.base, request.allow_prefixes)
-    full = prepare(request)
-    return full._replace(plan=continued_plan(full.plan, full.snapshot, base))
+    full_plan = prepare(request)
+    return full_plan._replace(plan=continued_plan(full_plan.plan, full_plan.snapshot, base))
 
 
 def prefixes_of(arguments: argparse.Namespace) -> list[str]:

@@ -33,11 +33,11 @@ def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """
     if yes or not surgery.restarted:
         return
-    again = declared_lines(Surgery(restarted=surgery.restarted))
-    if not _agrees(again, "Run these subtasks again?", output):
+    restart_lines = declared_lines(Surgery(restarted=surgery.restarted))
+    if not _agrees(restart_lines, "Run these subtasks again?", output):
         raise RequestError(
             "the run would restart finished subtasks, and that was not confirmed; nothing was written",
-            found="; ".join(again),
+            found="; ".join(restart_lines),
             advice="if they may run again, add --yes",
         )
 

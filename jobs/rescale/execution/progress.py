@@ -21,12 +21,12 @@ _NO_ESTIMATE_BELOW_ONE_IN = 100
 
 def say_compiling(cached: bool) -> None:
     """Print that loops are compiled; `cached` says whether the machine code is cached for later runs."""
-    which = (
+    clause = (
         "which later runs on this machine reuse"
         if cached
         else "and later runs will compile them again: to cache them, set NUMBA_CACHE_DIR to a writable directory"
     )
-    print(f"compiling loops over records, {which}", file=sys.stderr, flush=True)
+    print(f"compiling loops over records, {clause}", file=sys.stderr, flush=True)
 
 
 class ByteAction(Enum):
@@ -95,8 +95,8 @@ class Progress:
         first, before = self._first_update or (now, done)
         if done < self.total / _NO_ESTIMATE_BELOW_ONE_IN:
             return None
-        enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
-        if now - first < enough or done <= before:
+        least_seconds = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
+        if now - first < least_seconds or done <= before:
             return None
         return (done - before) / (now - first)
 

@@ -83,8 +83,8 @@ def _export_stage(tracer: Tracer, stage: Stage) -> None:
 
 def _unix_nanoseconds(monotonic: float) -> int:
     """Convert a time of the monotonic clock to nanoseconds since 1970."""
-    wall, then = _first_instant()
-    return wall + int((monotonic - then) * _NANOSECONDS)
+    unix_time, monotonic_time = _first_instant()
+    return unix_time + int((monotonic - monotonic_time) * _NANOSECONDS)
 
 
 @cache

@@ -124,5 +124,5 @@ class Rekeying:
         classes = [0] * math.gcd(old, new)
         for key_group, size in self.key_group_sizes():
             classes[key_group % len(classes)] += size
-        each = new // len(classes)
-        return tuple(classes[key_group % len(classes)] // each for key_group in range(new))
+        groups_per_class = new // len(classes)
+        return tuple(classes[key_group % len(classes)] // groups_per_class for key_group in range(new))

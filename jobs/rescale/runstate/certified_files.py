@@ -86,12 +86,12 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
         )
     )
-    more = f" ({len(changed)} such files)" if len(changed) > 1 else ""
+    number_of_files = f" ({len(changed)} such files)" if len(changed) > 1 else ""
     raise IntegrityError(
         what,
         path=file.uri(target),
         expected=file.pin,
-        found=f"{now or 'no file'}{more}",
+        found=f"{now or 'no file'}{number_of_files}",
         advice=advice,
     )
 

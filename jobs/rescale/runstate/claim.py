@@ -41,8 +41,8 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     refuse_unavailable_target(plan)
     take_documents(plan.target)
     store_plan(plan)
-    who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
-    document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
+    claimant = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
+    document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant}, indent=1).encode()
     if store.stat(place) is None:
         if accept_unconditional:
             store.put(place, document)
@@ -59,10 +59,10 @@ def _probe_conditions(store: Store, target: str) -> None:
     """
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
-    honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
+    honours_both = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
     with suppress(LockedError):  # a locked probe stays, like other leftovers
         store.delete([probe])
-    if not honours:
+    if not honours_both:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
             path=target,

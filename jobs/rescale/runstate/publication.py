@@ -80,14 +80,14 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
         contents.append(read_document(uri))
         if contents[-1] == candidate:
             return
-    another = RequestError(
+    other_metadata = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
         found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
         advice="name another target",
     )
-    raise another if contents[0] == contents[1] else misread([RESULT], another)
+    raise other_metadata if contents[0] == contents[1] else misread([RESULT], other_metadata)
 
 
 def _put_published_mark(plan: Plan) -> None:

@@ -66,16 +66,16 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    gone = _missing_files(plan, handles.files, existing) if handles is not None else []
-    if handles is not None and not gone:
+    missing = _missing_files(plan, handles.files, existing) if handles is not None else []
+    if handles is not None and not missing:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
         raise IntegrityError(
             "the published result is incomplete"
             if state is State.PUBLISHED
             else "the result is incomplete, although it may have been published",
-            path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
-            found=f"{len(gone)} files are missing or truncated" if gone else "no list of the written files",
+            path=places_of(plan).stream(missing[0]) if missing else places_of(plan).written_handles(step),
+            found=f"{len(missing)} files are missing or truncated" if missing else "no list of the written files",
             advice="Rescale never writes into a published result: name another target and run again",
         )
     return None

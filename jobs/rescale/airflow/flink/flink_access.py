@@ -74,15 +74,15 @@ def open_kubernetes(connection_id: str | None) -> Any:
 def _request_headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
     # HttpHook takes every field that is not an option of its own for a header.
-    more = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
-    given = {**more, **_nested_fields(connection_id, "headers", extra.get("headers"))}
+    extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
+    given = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in given.items()}
     if not connection.password:
         return headers
     if not connection.login:
         return {**headers, "Authorization": f"Bearer {connection.password}"}
-    both = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
-    return {**headers, "Authorization": f"Basic {both}"}
+    login_and_password = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
+    return {**headers, "Authorization": f"Basic {login_and_password}"}
 
 
 def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, str]:

@@ -129,8 +129,8 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
             found=params["taking"],
             advice=f'choose {StopMode.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
         )
-    here = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
-    others = [row for row in here if row.name not in ("proof", "files")]
+    present_rows = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
+    others = [row for row in present_rows if row.name not in ("proof", "files")]
     if given := [row.field.title for row in others if is_set(row, params)]:
         raise RequestError(
             "only the shape can change while the job runs",

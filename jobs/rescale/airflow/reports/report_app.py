@@ -122,6 +122,6 @@ def _error_response(request: Request, error: Exception) -> Response:
         raise error
     if error.status_code == HTTPStatus.UNAUTHORIZED and "text/html" in request.headers.get("accept", ""):
         query = f"?{request.url.query}" if request.url.query else ""
-        back = urlencode({"next": f"{request.url.path}{query}"})
-        return RedirectResponse(airflow_url(f"/api/v2/auth/login?{back}"))
+        return_query = urlencode({"next": f"{request.url.path}{query}"})
+        return RedirectResponse(airflow_url(f"/api/v2/auth/login?{return_query}"))
     return PlainTextResponse(f"{error.detail}\n", error.status_code, _response_headers(b""))

@@ -55,9 +55,9 @@ def _ranges_of_subtask(
         return [(key_groups.first, key_groups.last, sum(expected))]
     cuts: list[tuple[int, int, int]] = []
     first, filled = key_groups.first, 0
-    for key_group, more in enumerate(expected, key_groups.first):
-        if filled and filled + more > size:
+    for key_group, group_bytes in enumerate(expected, key_groups.first):
+        if filled and filled + group_bytes > size:
             cuts.append((first, key_group - 1, filled))
             first, filled = key_group, 0
-        filled += more
+        filled += group_bytes
     return [*cuts, (first, key_groups.last, filled)]

@@ -86,13 +86,13 @@ def _write(
         return []
     size = sum(_planned_stream(plan, place)[1].size for place in places)
     units_by_stream = side_by_side(partial(_units_to_write, plan, existing, -(-size // MOST_UNITS)), places)
-    weighed = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
-    in_threads = _threads_suffice(plan, weighed)
-    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in weighed]
+    sized_units = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
+    in_threads = _threads_suffice(plan, sized_units)
+    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in sized_units]
     progress = Progress(progress_name, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
-    weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
+    sized_units = [(unit.length, unit) for unit in units]
+    for result in tasks.run(writer, sized_units, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
     report_refused_copies(
         progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
@@ -140,8 +140,8 @@ def _units_to_write(plan: Plan, existing: Mapping[str, int], least: int, place: 
     writer = stream_writer(plan, operator, stream)
     if writer.size is not None and existing.get(name(uri)) == writer.size:
         return []
-    small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
-    if stream.inline or not writer.may_be_cut or small:
+    is_written_whole = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
+    if stream.inline or not writer.may_be_cut or is_written_whole:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begin_upload(plan, operator, stream)
     return list(_grouped_parts(place, cuts(plan, stream), token, least))

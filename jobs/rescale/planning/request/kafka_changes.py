@@ -90,8 +90,8 @@ def _rows_by_source(
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         chosen = [ids[row.operator]] if row.operator else list(known)
-        holding = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
-        if not holding:
+        holders = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
+        if not holders:
             raise RequestError(
                 "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
@@ -101,7 +101,7 @@ def _rows_by_source(
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in holding:
+        for operator_id in holders:
             by_source[operator_id].append(row)
     return by_source
 

@@ -166,5 +166,5 @@ def good_max_parallelism(parallelism: int, present: int) -> int:
 
 
 def _count_divisors(number: int) -> int:
-    small = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
-    return 2 * len(small) - (small[-1] ** 2 == number)
+    small_divisors = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
+    return 2 * len(small_divisors) - (small_divisors[-1] ** 2 == number)

@@ -33,7 +33,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     if was_one is is_one or not without_uid:
         return
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    which = "without a uid" if named else "without a uid, which Flink 1 does not store"
+    clause = "without a uid" if named else "without a uid, which Flink 1 does not store"
     what = (
         "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
         "chained to the one before it"
@@ -42,7 +42,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
         "chained to the one before it"
     )
     yield (
-        f"{what}. Flink then generates other ids for operators {which}, and refuses the result because the job lacks "
+        f"{what}. Flink then generates other ids for operators {clause}, and refuses the result because the job lacks "
         f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
         "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
         "with a uid keep their ids"

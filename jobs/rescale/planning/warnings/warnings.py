@@ -107,9 +107,9 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 "still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
-        again = "" if restarted.assigned else ", and a source reads their input again"
+        reread = "" if restarted.assigned else ", and a source reads their input again"
         yield (
-            f"{restarted.label}: its finished subtasks run again, as requested{again}. Flink refuses the result if an "
+            f"{restarted.label}: its finished subtasks run again, as requested{reread}. Flink refuses the result if an "
             "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:

@@ -36,8 +36,8 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
             yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
     finished = _finish_text(a), _finish_text(b)
-    partly = a.partially_finished or b.partially_finished
-    if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
+    any_partly_finished = a.partially_finished or b.partially_finished
+    if finished[0] != finished[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
     keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
     if all(keys) and keys[0] != keys[1]:

@@ -248,5 +248,5 @@ def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]
     times = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
-    more = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{more}' if value else ''}"
+    ellipsis = "…" if size > begin + len(value) else ""
+    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"

@@ -181,11 +181,11 @@ class ChangeProof:
                 number, _operator_in(self.base.snapshot, self.later.operators[number]), result.operators[number]
             )
         comparer = ChangeComparer(files[0].contents, files[1].contents)
-        weighed = [(check.place.size, check) for check in changes]
+        sized_changes = [(check.place.size, check) for check in changes]
         tallies = tasks.run(
             comparer,
-            weighed,
-            Progress("compare changes", sum(size for size, _ in weighed), ByteAction.READ_ON_BOTH_SIDES),
+            sized_changes,
+            Progress("compare changes", sum(size for size, _ in sized_changes), ByteAction.READ_ON_BOTH_SIDES),
             threads_suffice=True,
         )
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)

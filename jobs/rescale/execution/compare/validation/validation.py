@@ -128,13 +128,13 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
             one_sided = [
                 (weight, check) for weight, check in checks.units if _is_one_sided(check) and check.operator == i
             ]
-            again = tasks.run(
+            tallies_read_again = tasks.run(
                 compare,
                 one_sided,
                 Progress("read again", sum(weight for weight, _ in one_sided), ByteAction.READ_ON_BOTH_SIDES),
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
-            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(again)):
+            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(tallies_read_again)):
                 raise misread(changed, error) from None
             raise
     return proofs

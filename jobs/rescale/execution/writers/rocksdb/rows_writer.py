@@ -163,7 +163,7 @@ class RowsWriter:
         else:
             manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
-        small = {
+        other_files = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
             CURRENT: write_current(MANIFEST_NAME),
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
@@ -178,7 +178,7 @@ class RowsWriter:
         files += (file for file in base_files if file.local_name in manifest.files)
         files += (
             put_directory_file(self.plan, f"{prefix}-{local_name}", local_name, len(data), [data], inline=inline)
-            for local_name, data in small.items()
+            for local_name, data in other_files.items()
         )
         return directory_handle(self.plan, operator, stream, files)
 
