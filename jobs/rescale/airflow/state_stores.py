@@ -20,7 +20,7 @@ class StateStore(Protocol):
         """Return the value of a key, or None."""
 
     def set(self, key: str, value: Any) -> None:
-        """Give a key another value."""
+        """Set the value of a key."""
 
 
 class Variables(NamedTuple):

@@ -34,7 +34,7 @@ class _JobState(msgspec.Struct, frozen=True):
 
 
 class JobLine(_JobState, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts them by state, and all as `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts its tasks by state, and in `total`."""
 
     tasks: Mapping[str, int] = {}
 

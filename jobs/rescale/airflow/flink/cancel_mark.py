@@ -8,7 +8,7 @@ CANCELS = "cancels"
 """Key in the task's state, and of its XCom; the value is the id of the job."""
 
 CANCELS_AFTER = "cancels_after"
-"""Key in the same places; the value is the number of a checkpoint that the job had completed before the cancel."""
+"""Key in the task's state, and of its XCom; the value is the number of a checkpoint completed before the cancel."""
 
 WENT_BACK = "went_back"
 """Key in the task's state; the value is the id of the job that was started again after its cut-over had failed."""

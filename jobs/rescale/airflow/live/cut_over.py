@@ -150,7 +150,7 @@ class CutOver:
         return plan, answer
 
     def _settle(self) -> None:
-        """Record which checkpoint the job has completed last. Raises `RequestError` if the newest one is another."""
+        """Record the job's last completed checkpoint. Raises `RequestError` if another checkpoint is the newest."""
         with open_flink(self.before.flink) as flink:
             final = final_checkpoint(flink, self.before.job_id, self.before.directory, self.mark.checkpoint)
         self.mark.set(checkpoint_number(final))

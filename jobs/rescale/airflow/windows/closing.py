@@ -35,7 +35,7 @@ class WindowHours(NamedTuple):
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opened: datetime) -> datetime:
-        """Return the time at which a window closes that `opened` then, in the zone's time."""
+        """Return when a window that opened at `opened` closes, in the zone's time."""
         return closing_time(opened, self.closes, self.zone)
 
 

@@ -118,8 +118,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     for rows in surgery.old_rows:
         yield (
             f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
-            "out, as requested. How many is not known before the run: it reads all records of the operator one by one, "
-            "and writes the others anew"
+            "out, as requested. Their number is not known before the run, which reads all records of the operator one "
+            "by one, and writes the others anew"
         )
 
 

@@ -25,7 +25,7 @@ class _SourcePositions(NamedTuple):
 
 
 def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
-    """Compare the Kafka offsets of the result with the `source` before the surgery, changed as declared.
+    """Compare the result's Kafka offsets with those of `source` (before the surgery), changed as declared.
 
     Raises `IntegrityError` if the result has other offsets.
     """

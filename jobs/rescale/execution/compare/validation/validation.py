@@ -111,7 +111,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
-    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
+    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is in Python: it needs processes
     task_tallies = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
     proven = pair.sums.tallies if pair.sums is not None else []
     for tally in (*proven, *side_by_side(compare, checks.small), *task_tallies):
