@@ -128,9 +128,7 @@ def _task_states(ti: Any) -> dict[str, str | None]:
 
 def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed = sorted(
-        task_id for task_id, state in _task_states(ti).items() if state == "failed" and task_id != ti.task_id
-    )
+    failed = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
     return f"failed: {', '.join(failed)}" if failed else None
 
 
@@ -192,10 +190,8 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         if claim is None and cut_over_place(target) not in files and finished_rounds(target):
             advice += "; or trigger another run with the job's name and this target: it goes on with the rounds, unless"
             advice += " somebody else has started the job again"
-        if others := files - {follower_place(target), cut_over_place(target)}:
-            advice += (
-                f'; or remove the {counted(len(others), "file")} that the run left: run "{DISCARD}" for this target'
-            )
+        if rest := files - {follower_place(target), cut_over_place(target)}:
+            advice += f'; or remove the {counted(len(rest), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 

@@ -243,10 +243,9 @@ class Flink:
             return None
         if status.operation is None:
             return CheckpointProgress(False, None)
-        failure = status.operation.failure
-        return CheckpointProgress(
-            True, causes(failure.stack_trace) if failure is not None else None, status.operation.number
-        )
+        failed = status.operation.failure
+        failure = causes(failed.stack_trace) if failed is not None else None
+        return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
         """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""

@@ -11,17 +11,15 @@ _MOST_SUGGESTIONS = 3
 _LEAST_SIMILARITY = 0.65
 """Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
 
-_ADDRESS_CHARACTERS = r"[^\s\"'<>]{0,2000}"
+_CHARS = r"[^\s\"'<>]{0,2000}"
 """Characters of an address. Their number is limited, because names come from untrusted files."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
-_ACCESS_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_ADDRESS_CHARACTERS}"
+_ACCESS_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_CHARS}"
 """Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.
 
 Bucket names have no colon, but ARNs of access points do.
 """
-_USER_INFO = re.compile(
-    rf"(\bs3[ap]?://)(?:{_ACCESS_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_ADDRESS_CHARACTERS}@", re.IGNORECASE
-)
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_ACCESS_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_CHARS}@", re.IGNORECASE)
 """User and password in an address; paths and keys in S3 may contain an `@` themselves."""
 _QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
 

@@ -51,10 +51,8 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
                 return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
             return snapshot
     detail = "" if failed.found is None else f" ({failed.found})"
-    transient_error = failed if isinstance(failed, StoreError) else None
-    return UnreadableCheckpoint(
-        f"the latest checkpoint cannot be read: {failed.what}{detail}", reported, transient_error
-    )
+    why = f"the latest checkpoint cannot be read: {failed.what}{detail}"
+    return UnreadableCheckpoint(why, reported, failed if isinstance(failed, StoreError) else None)
 
 
 def _place(reported: str, job: Job, again: bool) -> str:

@@ -51,12 +51,8 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
 def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
     day = opened.astimezone(zone).date()
-    return min(
-        instant
-        for days in (0, 1)
-        for instant in _instants_of_day(closes, day + timedelta(days=days), zone)
-        if instant > opened
-    ).astimezone(zone)
+    instants = (instant for days in (0, 1) for instant in _instants_of_day(closes, day + timedelta(days=days), zone))
+    return min(instant for instant in instants if instant > opened).astimezone(zone)
 
 
 def _instants_of_day(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:

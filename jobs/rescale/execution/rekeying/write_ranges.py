@@ -37,7 +37,7 @@ def plan_write_ranges(
         limit = range_size(rekeying, range_bytes)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
-            for first, last, expected in _ranges_of_subtask(operator, subtask, sizes, limit):
+            for first, last, expected in _ranges(operator, subtask, sizes, limit):
                 if filled and filled + expected > partition_bytes:
                     partition, filled = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, first, last, partition))
@@ -45,9 +45,7 @@ def plan_write_ranges(
     return ranges
 
 
-def _ranges_of_subtask(
-    operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None
-) -> list[tuple[int, int, int]]:
+def _ranges(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
     """Return (first, last, expected bytes) of runs of key groups of about `size` bytes; None gives a single run."""
     key_groups = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
     expected = sizes[key_groups.first : key_groups.last + 1]

@@ -111,9 +111,7 @@ class ChangeReader:
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
-            ranges = _merged_ranges(
-                sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end))
-            )
+            ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
             candidates = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
@@ -177,7 +175,7 @@ class ChangeRecords:
             groups,
         )
         states = np.full(most, (removed if len(removed) else added).states[0])
-        return _records_between(Records(data, starts, limits, ends, states, groups), 0, number)
+        return _slice(Records(data, starts, limits, ends, states, groups), 0, number)
 
 
 class _OpenDatabase(NamedTuple):
@@ -256,7 +254,7 @@ def _file_reader(path: Path) -> Callable[[int, int], bytes]:
     return read
 
 
-def _merged_ranges(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
     joined: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:
@@ -302,18 +300,14 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         done = mark_differences(*_columns_of(old), *_columns_of(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else _records_between(side, 0, number).only(flags[:number]))
+                (_NO_RECORDS if side is None else _slice(side, 0, number).only(flags[:number]))
                 for side, number, flags in zip((old, new), done, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None
-            if side is None
-            else _records_between(side, number, len(side))
-            if number < len(side)
-            else next(source, None)
+            None if side is None else _slice(side, number, len(side)) if number < len(side) else next(source, None)
             for side, number, source in zip((old, new), done, (before, after), strict=True)
         )
 
@@ -326,7 +320,7 @@ def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Lo
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
 
 
-def _records_between(records: Records, begin: int, end: int) -> Records:
+def _slice(records: Records, begin: int, end: int) -> Records:
     """Return records `begin` to `end`."""
     columns = (records.starts, records.limits, records.ends, records.states, records.groups)
     return Records(records.data, *(column[begin:end] for column in columns))

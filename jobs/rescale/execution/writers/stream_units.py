@@ -23,9 +23,7 @@ from rescale.storage.store import open_store
 class StreamUnit(NamedTuple):
     """Bytes `start` to `start + length` of one planned stream: the parts `part` to `part + parts - 1`.
 
-    If `part` is 0, the unit is the whole stream.
-
-    `token` names the upload that the parts belong to.
+    If `part` is 0, the unit is the whole stream. `token` names the upload that the parts belong to.
     """
 
     operator: int

@@ -127,14 +127,10 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
 
 def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
     """Return the difference between the subtasks without a copy on either side, if there is one."""
-    subtasks_without = [
-        set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)
-    ]
-    if subtasks_without[0] == subtasks_without[1] or (all(subtasks_without) and parallelism[0] != parallelism[1]):
+    lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
+    if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
         return None
-    a, b = (
-        f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in subtasks_without
-    )
+    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking)
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 

@@ -138,15 +138,11 @@ class ChangeComparer:
                     digester.add(records, key_groups.of(records)[0])
         names = [state.name for state in states]
         return ChangeTally(
-            check.operator,
-            check.in_result,
-            _digests_by_name(names, removed),
-            _digests_by_name(names, added),
-            check.place.size,
+            check.operator, check.in_result, _by_state(names, removed), _by_state(names, added), check.place.size
         )
 
 
-def _digests_by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
+def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
     return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
 
 

@@ -119,9 +119,8 @@ def _keep_file(plan: Plan, unit: _BaseFile) -> _TakenFile | None:
 
 def _copy_file(plan: Plan, unit: _BaseFile) -> _TakenFile:
     with _located_in_operator(plan, unit):
-        return _TakenFile(
-            unit.place, take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
-        )
+        file = take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
+        return _TakenFile(unit.place, file)
 
 
 def _stored_name(plan: Plan, unit: _BaseFile) -> str:
