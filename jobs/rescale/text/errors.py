@@ -210,7 +210,7 @@ class InternalError(RescaleError):
     exit_code = 5
 
     @classmethod
-    def of(cls, exception: BaseException) -> InternalError:
+    def from_exception(cls, exception: BaseException) -> InternalError:
         """Return the error for an unexpected exception."""
         message = tracebacks.format_exception_only(exception)[-1].strip()
         return cls.from_message(message, "".join(tracebacks.format_exception(exception)).rstrip())
@@ -245,7 +245,7 @@ def unexpected(exception: Exception) -> RescaleError:
             found=f"{type(exception).__name__}: {exception}",
             advice=Advice("check memory, disks and the network, and the output above, then ", SAME_COMMAND),
         )
-    return InternalError.of(exception)
+    return InternalError.from_exception(exception)
 
 
 @contextmanager

@@ -107,7 +107,7 @@ class ChangeReader:
         sides = (before, after)
         ranges = [(begin, end)]  # all keys of the side that has the state
         candidates: Iterator[Keys] = iter(())
-        if before.has(state) and after.has(state):
+        if before.has_state(state) and after.has_state(state):
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
@@ -196,7 +196,7 @@ class _OpenSide:
         self._open = opened
         self._max_parallelism = max_parallelism
 
-    def has(self, state: str) -> bool:
+    def has_state(self, state: str) -> bool:
         return self._open is not None and state in self._open.states
 
     def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:

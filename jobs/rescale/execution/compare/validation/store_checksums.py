@@ -51,14 +51,14 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
     for (operator, slot), group_checks in groups.items():
-        if (checksum := comparer.groups(group_checks)) is not None:
+        if (checksum := comparer.checksum_of_groups(group_checks)) is not None:
             pairs = [pair for check in group_checks for pair in check.pairs]
             size = sum(pair.result.length for pair in pairs)
             tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
             algorithms[operator].add(checksum.algorithm)
             proven.update(group_checks)
     for check in files:
-        if (checksum := comparer.file(check)) is not None:
+        if (checksum := comparer.checksum_of_file(check)) is not None:
             size = check.pair.result.length
             tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
             algorithms[check.operator].add(checksum.algorithm)
@@ -78,7 +78,7 @@ def matching_checksums(
     comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
     rest = [check for check in checks if check not in by_etag]
     comparer.fetch((), rest)
-    return by_etag | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
+    return by_etag | {check: checksum for check in rest if (checksum := comparer.checksum_of_file(check)) is not None}
 
 
 def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
@@ -142,7 +142,7 @@ class _ChecksumComparer:
         )
         self._result.fetch([pair.result.file for pair in pairs] + [pair.result.file for pair in file_pairs])
 
-    def groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
+    def checksum_of_groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
         """Return the checksum of key groups on both sides; None if a side has none, or they differ."""
         pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
         sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
@@ -151,7 +151,7 @@ class _ChecksumComparer:
             return None
         return _common_checksum(self._source.combined(sources), self._result.combined(results))
 
-    def file(self, check: FileCheck) -> Checksum | None:
+    def checksum_of_file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
         if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
             return None
