@@ -221,9 +221,9 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
             "the result was published, but no longer exists",
             path=planned["target"],
             expected="the published `_metadata`",
-            found="no `_metadata`, or another one: a job that was started from it has deleted it, or somebody else has",
-            advice="if a job was started from it, nothing is wrong, though this run stays failed; if not, trigger a "
-            "run with another target: clearing tasks of this run does not restore the result",
+            found="no `_metadata`, or another one: a job started from the result, or somebody else, has deleted it",
+            advice="if a job was started from the result, nothing is wrong, though this run stays failed; if not, "
+            "trigger a run with another target: clearing tasks of this run does not restore the result",
         )
 
 

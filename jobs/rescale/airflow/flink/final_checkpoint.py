@@ -123,7 +123,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
 
 
 def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
-    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of its own.
+    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of the job's own.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """

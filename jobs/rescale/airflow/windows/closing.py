@@ -27,7 +27,7 @@ class WindowHours(NamedTuple):
     zone: ZoneInfo
 
     def opening_time(self, began: datetime, *, by_schedule: bool) -> datetime | None:
-        """Return the time at which the window opens, or opened, for a run that `began` then; None if it never opens.
+        """Return when the window opens, or opened, for a run that began at `began`; None if it never opens.
 
         A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
         """

@@ -29,7 +29,7 @@ _Offsets = Mapping[TopicPartition, int | StartAt | None]
 
 
 def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
-    """Return the surgery with the requested changes of Kafka sources; `snapshot` is the one before the surgery.
+    """Return the surgery with the requested changes of Kafka sources; `snapshot` is from before the surgery.
 
     Raises `RequestError` if the request names a source, topic or partition that does not exist, and `UnsupportedError`
     if the offsets of a source cannot be read.
