@@ -42,7 +42,7 @@ _RESOURCE_ERRORS = {
 """Error numbers of the operating system for an exhausted or failing resource."""
 _CLOCK_OVERFLOW = "timestamp too large"
 """CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
-_NO_THREAD = "can't start new thread"
+_NO_THREAD_MESSAGE = "can't start new thread"
 """CPython's message when the operating system refuses to start a thread."""
 
 
@@ -238,7 +238,7 @@ def unexpected(exception: Exception) -> RescaleError:
             advice=Advice("set the clock, then ", SAME_COMMAND),
         )
     is_exhausted = isinstance(exception, OSError) and exception.errno in _RESOURCE_ERRORS
-    is_exhausted = is_exhausted or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
+    is_exhausted = is_exhausted or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD_MESSAGE)
     if is_exhausted or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
         return StoreError(
             "this machine, or one that it talks to, ran out of a resource",

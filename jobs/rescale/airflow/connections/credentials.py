@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-_NEVER = "2999-01-01T00:00:00Z"
+_FAR_FUTURE = "2999-01-01T00:00:00Z"
 """Expiration of keys that are never renewed."""
 
 
@@ -75,5 +75,5 @@ def _current_keys(credentials: Credentials) -> dict[str, str]:
         "AccessKeyId": keys.access_key or "",
         "SecretAccessKey": keys.secret_key or "",
         "Token": keys.token or "",
-        "Expiration": _NEVER if expires is None else expires.isoformat(),
+        "Expiration": _FAR_FUTURE if expires is None else expires.isoformat(),
     }

@@ -35,7 +35,7 @@ from rescale.storage.scratch import scratch_directories
 _REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
 _FORK, _WAIT = b"f", b"w"
 
-_LOADED = (
+_COMMON_MODULES = (
     "rescale.execution.steps",
     "rescale.execution.tasks.processes",
     "rescale.execution.rekeying.key_order_loop",
@@ -125,7 +125,7 @@ def load_worker_modules() -> None:
     """
     gc.disable()
     try:
-        for module in _LOADED:
+        for module in _COMMON_MODULES:
             import_module(module)
         from rescale.flink.keys.murmur import fill_key_groups
 
