@@ -64,7 +64,7 @@ class LastingProcess:
         self._draw: Draw | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._cleanup = ExitStack()
+        self._ending = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +72,7 @@ class LastingProcess:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._cleanup.close()
+        self._ending.close()
 
     def begin(self) -> None:
         """Start the process, so that it is ready when the first order comes."""
@@ -144,13 +144,13 @@ class LastingProcess:
     def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
         ours, theirs = socket.socketpair()
-        self._cleanup.enter_context(ours)
+        self._ending.enter_context(ours)
         with theirs:
             main = [Step.ROUNDS.value, "--orders", str(theirs.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
             process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
-        self._cleanup.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
-        self._cleanup.callback(_end_gently, process, ours)
+        self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
+        self._ending.callback(_end_gently, process, ours)
         return process, ours
 
     def _pass_on_tick(self, tick: Tick) -> None:

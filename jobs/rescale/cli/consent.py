@@ -29,15 +29,15 @@ def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
 def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether finished subtasks may run again, unless `yes`.
 
-    Raises `RequestError` without consent.
+    Raises `RequestError` without an agreement.
     """
     if yes or not surgery.restarted:
         return
-    restart_lines = declared_lines(Surgery(restarted=surgery.restarted))
-    if not _agrees(restart_lines, "Run these subtasks again?", output):
+    again = declared_lines(Surgery(restarted=surgery.restarted))
+    if not _agrees(again, "Run these subtasks again?", output):
         raise RequestError(
             "the run would restart finished subtasks, and that was not confirmed; nothing was written",
-            found="; ".join(restart_lines),
+            found="; ".join(again),
             advice="if they may run again, add --yes",
         )
 
@@ -45,12 +45,12 @@ def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
 def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
 
-    Raises `RequestError` without consent.
+    Raises `RequestError` without an agreement.
     """
     if yes or not maxima:
         return
     sentence = mixed_maxima_sentence(maxima)
-    if not _agrees([sentence], "Are operators with different max parallelisms never chained to each other?", output):
+    if not _agrees([sentence], "Is no such pair of operators chained?", output):
         raise RequestError(
             "the run would give operators different max parallelisms, and that was not confirmed; nothing was moved",
             found=sentence,

@@ -86,9 +86,9 @@ class Matching:
     * `proposed`: pairs to rename.
     * `in_the_way`: operators without state that already have the id that a renamed operator gets.
     * `chained`: pairs to rename, to a uid that only the job's author knows.
-    * `unsure`: operators with state that have candidates in the job, but no certain counterpart.
+    * `unsure`: operators with state that may be several operators of the job.
     * `only_in_snapshot`: operators with state and without any candidate.
-    * `only_in_job`: operators of the job that are candidates of no operator of the snapshot.
+    * `only_in_job`: operators of the job that no operator of the snapshot may be.
     """
 
     same: tuple[Match, ...]
@@ -139,22 +139,22 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
 
 def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
     """Match the operators `old` of a snapshot with the operators `new` of a job."""
-    remaining, free = list(old), list(new)
+    left, free = list(old), list(new)
     matches: list[Match] = []
 
-    def accept(pairs: Iterable[_Pair], because: str) -> None:
+    def take(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(Match(before, after, "" if before.operator_id == after.operator_id else because))
-            remaining.remove(before)
+            left.remove(before)
             free.remove(after)
 
-    accept(_pairs_by_id(remaining, free, sure=True), "")
+    take(_same(left, free, sure=True), "")
     for because, key in _EVIDENCE:
-        accept(_unique_pairs(remaining, free, key), because)
-    accept(_pairs_by_id(remaining, free, sure=False), "")
+        take(_unique(left, free, key), because)
+    take(_same(left, free, sure=False), "")
     proposed = [match for match in matches if match.because and match.new.operator_id and match.old.stateful]
     in_the_way = _in_the_way(old, matches, proposed)
-    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in remaining if operator.stateful]
+    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in left if operator.stateful]
     possible = [candidate for operator in unmatched for candidate in operator.candidates]
     return Matching(
         same=tuple(match for match in matches if not match.because),
@@ -225,7 +225,7 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 """The evidence for a match, from the strongest evidence to the weakest."""
 
 
-def _pairs_by_id(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
+def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
 
     With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
@@ -252,7 +252,7 @@ def _contradict(before: Counterpart, after: Counterpart) -> bool:
     return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
-def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
+def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
     """Return the pairs that have the same key, which no other operator on either side has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):

@@ -77,7 +77,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
-    follower_files = remove_follower(target) if listing.has_follower and not keeps_follower else []
+    of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
         _put_note(Places(target, digest))
         _refuse_undiscardable(state_of(target, digest), target)
@@ -88,8 +88,8 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     if plan is not None and state is not State.EMPTIED:
         files += _remove_new_files(target, plan)
     _remove_last(listing, plan)
-    removed = (*files, *follower_files, *listing.documents)
-    return Discarded(removed, tuple(_existing_files(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
+    removed = (*files, *of_follower, *listing.documents)
+    return Discarded(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
@@ -180,7 +180,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
 def _remove_documents(listing: _Listing, plan: str | None) -> None:
     """Remove all documents except `listing.last`; the certificate goes before the documents that it refers to."""
     target, places = listing.target, [certificate_place(listing.target)]
-    if certificate := _existing_files(places, target):
+    if certificate := _existing(places, target):
         _remove(certificate, target, plan)
     last = [uri for batch in listing.last for uri in batch]
     _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan)
@@ -193,7 +193,7 @@ def _remove_files(target: str, files: Sequence[str], plan: str | None) -> None:
 
 def _remove_last(listing: _Listing, plan: str | None) -> None:
     for batch in listing.last:
-        _remove(_existing_files(batch, listing.target), listing.target, plan)
+        _remove(_existing(batch, listing.target), listing.target, plan)
 
 
 def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
@@ -249,10 +249,10 @@ def _refuse_overtaken(target: str, digest: str | None) -> None:
 
 
 def _delete_existing(uris: Sequence[str], target: str) -> None:
-    open_store(target).delete(_existing_files(uris, target))
+    open_store(target).delete(_existing(uris, target))
 
 
-def _existing_files(uris: Sequence[str], target: str) -> list[str]:
+def _existing(uris: Sequence[str], target: str) -> list[str]:
     """Return the files that exist. A bucket policy may refuse to delete objects that this run did not put."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 

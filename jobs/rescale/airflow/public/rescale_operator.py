@@ -102,8 +102,8 @@ class RescaleOperator(BaseOperator):
         accept_unconditional_publish: bool | None = None,
         **arguments: Any,
     ) -> None:
-        defaults = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
-        super().__init__(**{**RETRIES, **defaults, **arguments})
+        ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
+        super().__init__(**{**RETRIES, **ours, **arguments})
         self.source = source
         self.target = target
         self.parallelism = parallelism

@@ -19,7 +19,7 @@ DESCRIPTION = (
 )
 EXAMPLE = "rescale discard s3://flink/new"
 
-_NOTHING_TO_REMOVE = "nothing to remove: there are no files of an unpublished run in this target or beside it"
+_NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
 """The same command resumes after an interruption."""
@@ -34,7 +34,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_abandoned()
     discarded = discard(target_place(arguments.target))
     document = DiscardAnswer(tuple(discarded.removed), tuple(discarded.left))
-    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING_TO_REMOVE]
+    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
     if discarded.left:
         kept = counted(len(discarded.left), "file")
         text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")

@@ -45,13 +45,13 @@ def _parts(source: PlannedSource) -> Iterator[PlannedSource]:
     """Yield the parts of a source that are read at once."""
     match source.place:
         case StreamPlace() as place:
-            for key_groups in _bounded_runs(place.first_key_group, source.key_group_sizes):
+            for key_groups in _runs(place.first_key_group, source.key_group_sizes):
                 yield source._replace(place=place.part(key_groups))
         case _:
             yield source._replace(estimates=())
 
 
-def _bounded_runs(first: int, sizes: Sequence[int]) -> Iterator[KeyGroupRange]:
+def _runs(first: int, sizes: Sequence[int]) -> Iterator[KeyGroupRange]:
     """Yield runs of key groups from `first` on, given their `sizes` in bytes; empty runs are left out."""
     filled = 0
     for key_group, size in enumerate(sizes, first):

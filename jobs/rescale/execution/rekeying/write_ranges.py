@@ -17,7 +17,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 
-_LEAST_RANGES = 256
+_RANGES = 256
 """Smallest number of ranges that the state is split into, if each then has at least the bytes of a part."""
 
 _TASKS_PER_CORE = 2
@@ -28,34 +28,34 @@ def plan_write_ranges(
 ) -> list[WriteRange]:
     """Return the ranges of all streams, in the order of operator and key group; `rekeyings` are by operator number."""
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
-    range_bytes = min(RANGE_SIZE, max(plan.part_size, total // _LEAST_RANGES))
-    partition_bytes = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
+    cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
+    size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
     ranges: list[WriteRange] = []
     partition, filled = 0, 0
     for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
-        limit = range_size(rekeying, range_bytes)
+        limit = range_size(rekeying, cut)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
-            for first, last, expected in _ranges(operator, subtask, sizes, limit):
-                if filled and filled + expected > partition_bytes:
+            for first, last, expected in _cuts(operator, subtask, sizes, limit):
+                if filled and filled + expected > size:
                     partition, filled = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, first, last, partition))
                 filled += expected
     return ranges
 
 
-def _ranges(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
+def _cuts(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
     """Return (first, last, expected bytes) of runs of key groups of about `size` bytes; None gives a single run."""
-    key_groups = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
-    expected = sizes[key_groups.first : key_groups.last + 1]
+    own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
+    expected = sizes[own.first : own.last + 1]
     if size is None:
-        return [(key_groups.first, key_groups.last, sum(expected))]
+        return [(own.first, own.last, sum(expected))]
     cuts: list[tuple[int, int, int]] = []
-    first, filled = key_groups.first, 0
-    for key_group, group_bytes in enumerate(expected, key_groups.first):
-        if filled and filled + group_bytes > size:
+    first, filled = own.first, 0
+    for key_group, more in enumerate(expected, own.first):
+        if filled and filled + more > size:
             cuts.append((first, key_group - 1, filled))
             first, filled = key_group, 0
-        filled += group_bytes
-    return [*cuts, (first, key_groups.last, filled)]
+        filled += more
+    return [*cuts, (first, own.last, filled)]

@@ -48,7 +48,7 @@ class ChangelogRecords:
         windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())
-            parts = [stack.enter_context(closing(part)) for part in self._base([window for window, _ in cut])]
+            parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
             for _, changes in cut:
                 with self._located_in_log():
                     overlay = Overlay(list(changes), self._header, self._max_parallelism)

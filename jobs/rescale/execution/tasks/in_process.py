@@ -43,7 +43,7 @@ class InProcessTasks:
         *,
         threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
-        done = _ByteCounter(progress)
+        done = _Done(progress)
 
         def counted_work(weighed: tuple[int, U]) -> R:
             weight, unit = weighed
@@ -59,7 +59,7 @@ class InProcessTasks:
     def shuffle(
         self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
     ) -> InProcessShuffle:
-        done = _ByteCounter(progress)
+        done = _Done(progress)
         sender = make_sender(done.add)
 
         def send() -> _Rows:
@@ -110,7 +110,7 @@ class InProcessShuffle:
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        done = _ByteCounter(progress)
+        done = _Done(progress)
         results: list[R] = []
         for partition in self._loop.shuffled(sizes):
             results += work(partition, self._rows_of(partition))
@@ -149,7 +149,7 @@ class _Rows:
         return self._content.read(place[1])
 
 
-class _ByteCounter:
+class _Done:
     """Counter of the bytes done so far, which reports progress."""
 
     def __init__(self, progress: Progress) -> None:

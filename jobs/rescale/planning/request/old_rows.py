@@ -47,14 +47,14 @@ def _find_state(operators: Sequence[Operator], by_id: Mapping[str, Operator], va
     named = [(by_id[operator_id], value[i + 1 :]) for i in colons if (operator_id := find_operator(by_id, value[:i]))]
     if not named:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    holders = [(operator, name) for operator, name in named if name in _keyed_names(operator)]
-    if len(holders) > 1:
+    holding = [(operator, name) for operator, name in named if name in _keyed_names(operator)]
+    if len(holding) > 1:
         raise RequestError(
-            f"{value!r} may name states of {len(holders)} operators",
-            found=", ".join(operator.label for operator, _ in holders),
+            f"{value!r} may name states of {len(holding)} operators",
+            found=", ".join(operator.label for operator, _ in holding),
             advice="name the operator by its id",
         )
-    return (holders or named)[0]
+    return (holding or named)[0]
 
 
 def _keyed_names(operator: Operator) -> set[str]:

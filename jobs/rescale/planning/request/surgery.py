@@ -158,7 +158,7 @@ def _dropped_states(
 
 
 def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return (operator, name of its state) for each colon at which `UID:NAME` can be split."""
+    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 

@@ -98,14 +98,14 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_last_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    inside = np.isin(_suffixes(keys, search.bits), np.array(search.chosen[state], np.uint64))
                     chosen, keys = _select(chosen, inside), keys[inside]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add_to_buckets(result.buckets[state], _last_bits(keys, search.bits + _BITS), digests)
+                        _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
         except RescaleError as error:
             raise error.located(operator=search.unit.label) from None
         return result
@@ -123,11 +123,11 @@ def _select(records: Records, wanted: Flags) -> Records:
     return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
 
 
-def _last_bits(keys: Words, bits: int) -> Words:
+def _suffixes(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
-def _add_to_buckets(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
+def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     distinct, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(distinct), np.uint64)
     np.add.at(sums, places, digests)

@@ -69,11 +69,11 @@ class Digester:
 
     def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
         try:
-            return self._digest_extents(unit) if isinstance(unit, ExtentUnit) else self._digest_records(unit)
+            return self._extents(unit) if isinstance(unit, ExtentUnit) else self._records(unit)
         except RescaleError as error:
             raise error.located(operator=unit.label) from None
 
-    def _digest_extents(self, unit: ExtentUnit) -> ExtentDigests:
+    def _extents(self, unit: ExtentUnit) -> ExtentDigests:
         whole = span(unit.extents)
         files = self.files[unit.side]
         contents = runs(files.chunks(whole), [extent.length for extent in unit.extents])
@@ -87,6 +87,6 @@ class Digester:
             raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 
-    def _digest_records(self, unit: RecordUnit) -> RecordDigests:
+    def _records(self, unit: RecordUnit) -> RecordDigests:
         states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups).states
         return RecordDigests(unit.number, states)

@@ -345,10 +345,10 @@ class _JoinedFiles:
 
 
 def _change_side(
-    database: Database, numbers: Sequence[int] | None, file_names: frozenset[str]
+    database: Database, numbers: Sequence[int] | None, own: frozenset[str]
 ) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
-    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(file_names)))
+    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
 
 
 def _states(database: Database) -> frozenset[str]:

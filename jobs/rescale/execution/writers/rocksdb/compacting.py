@@ -58,14 +58,14 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     try:
-        files = list(_compacted_files(plan, operator, stream))
+        files = list(_files(plan, operator, stream))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     refused = next((file.refused for file in files if file.refused), "")
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
 
-def _compacted_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
+def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
     prefix = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
     sources = [_stored_database(plan, source) for source in stream.sources]

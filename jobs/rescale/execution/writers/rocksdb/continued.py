@@ -37,7 +37,7 @@ _FILES_AT_ONCE = 512
 """Files that are taken over between two reports of the progress."""
 
 
-class _BaseFile(NamedTuple):
+class _Unit(NamedTuple):
     """A file of the base, and whether it is kept in memory, for `_metadata`."""
 
     place: Place
@@ -77,7 +77,7 @@ def take_over_base_files(
 
     Files are linked, or copied by the store; tasks copy only the files for which the store can do neither.
     """
-    units = [_BaseFile(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
+    units = [_Unit(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
     taken = _keep_files(plan, units)
     is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
@@ -92,7 +92,7 @@ def take_over_base_files(
     return files
 
 
-def _keep_files(plan: Plan, units: Sequence[_BaseFile]) -> list[_TakenFile]:
+def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
     """Take over all files that the store can link or copy itself."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
     kept: list[_TakenFile] = []
@@ -103,7 +103,7 @@ def _keep_files(plan: Plan, units: Sequence[_BaseFile]) -> list[_TakenFile]:
     return kept
 
 
-def _keep_file(plan: Plan, unit: _BaseFile) -> _TakenFile | None:
+def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Take a file over by a hard link or the store's own copy; None if the store can do neither."""
     file, stored = unit.file, _stored_name(plan, unit)
     if unit.inline or file.pin is None:
@@ -111,26 +111,26 @@ def _keep_file(plan: Plan, unit: _BaseFile) -> _TakenFile | None:
     span, uri = Span(file.uri, file.start, file.length, file.pin), places_of(plan).stream(stored)
     if not may_be_kept(uri, span):
         return None
-    with _located_in_operator(plan, unit), suppress(CopyRefused):
+    with _located(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, span)
         return _TakenFile(unit.place, DirectoryFile(file.name, stored, file.length, None))
     return None
 
 
-def _copy_file(plan: Plan, unit: _BaseFile) -> _TakenFile:
-    with _located_in_operator(plan, unit):
+def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
+    with _located(plan, unit):
         file = take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
         return _TakenFile(unit.place, file)
 
 
-def _stored_name(plan: Plan, unit: _BaseFile) -> str:
+def _stored_name(plan: Plan, unit: _Unit) -> str:
     """Return the name of a file of the base in the target."""
     operator = plan.operators[unit.place[0]]
     return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"
 
 
 @contextmanager
-def _located_in_operator(plan: Plan, unit: _BaseFile) -> Iterator[None]:
+def _located(plan: Plan, unit: _Unit) -> Iterator[None]:
     """Add the operator to an error."""
     try:
         yield

@@ -43,7 +43,7 @@ def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bo
             return DirectoryFile(file.name, stored, file.length, None)
         except CopyRefused as refusal:
             refused = str(refusal)
-    put = put_directory_file(plan, stored, file.name, file.length, _read_chunks(plan, file), inline=inline)
+    put = put_directory_file(plan, stored, file.name, file.length, _chunks(plan, file), inline=inline)
     return put._replace(refused=refused)
 
 
@@ -53,7 +53,7 @@ def _whole_file(plan: Plan, file: StoredFile) -> Span | None:
     return span if span is not None and is_copied_whole(plan, span) else None
 
 
-def _read_chunks(plan: Plan, file: StoredFile) -> Iterator[Chunk]:
+def _chunks(plan: Plan, file: StoredFile) -> Iterator[Chunk]:
     if file.data is not None:
         yield file.data
     else:
