@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rescale.execution.writers.files import least_size, part_limits, part_size
+from rescale.execution.writers.files import number_of_parts, part_limits, part_size
 from rescale.plan.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups, PlannedStream
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
@@ -94,7 +94,7 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
 
 def _cut_short_pieces(begin: int, end: int, most: int) -> Iterator[Cut]:
     """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
-    last = least_size(end - begin, most) - 1
+    last = number_of_parts(end - begin, most) - 1
     for i in range(last):
         yield Cut(begin + i * most, most)
     if begin < end:
