@@ -108,13 +108,13 @@ class PlannedNames:
 
 def planned_names(plan: Plan) -> PlannedNames:
     """Return the names of all files that the plan's result may hold, without `_metadata`."""
-    named = [
+    streams_by_name = [
         (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
     ]
     directories = tuple(
-        f"{file}-" for file, stream in named if isinstance(stream, RekeyedDirectory | CompactedDirectory)
+        f"{file}-" for file, stream in streams_by_name if isinstance(stream, RekeyedDirectory | CompactedDirectory)
     )
-    return PlannedNames(frozenset(file for file, _ in named), directories, plan.prepared)
+    return PlannedNames(frozenset(file for file, _ in streams_by_name), directories, plan.prepared)
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:

@@ -66,7 +66,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             path=checkpoint.metadata_uri,
             operator=", ".join(on_heap),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
-            found="raw keyed state in the latest checkpoint, which are timers, or cannot be distinguished from timers",
+            found="raw keyed state in the latest checkpoint that is timers, or cannot be distinguished from timers",
             advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]

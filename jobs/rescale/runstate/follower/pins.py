@@ -65,18 +65,18 @@ class Pins:
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        listed = list_files(metadata, self.allow_prefixes)
+        snapshot_files = list_files(metadata, self.allow_prefixes)
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         missing: list[Span] = []
-        for uri, version in stats_of(listed.files).items():
+        for uri, version in stats_of(snapshot_files.files).items():
             size = existing.get(self._place_of(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
                 missing.append(_whole_file(uri, version))
         side_by_side(self._keep, missing)
-        self._keep(_whole_file(metadata, listed.metadata))
-        return self._pinned_checkpoint(checkpoint, listed.files)
+        self._keep(_whole_file(metadata, snapshot_files.metadata))
+        return self._pinned_checkpoint(checkpoint, snapshot_files.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.

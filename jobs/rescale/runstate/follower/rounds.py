@@ -62,8 +62,8 @@ class Round:
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts removed rows, `rows_came` added
     rows; a row whose value changed counts in both. Both are None for a base. `bytes_changed` counts the bytes written,
     without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
-    `seconds` is the duration of the round; None if its process was killed before it was recorded. `compared` is the
-    checkpoint of the round since the base in which every record was compared; None if there is none.
+    `seconds` is the duration of the round; None if its process was killed before it was recorded. In one round
+    after each base, every record is compared: `compared` is the checkpoint of that round, None before it.
     """
 
     number: int
