@@ -151,7 +151,7 @@ def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.D
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
     """Disown the files that RocksDB wrote."""
-    return file in self.whole
+    return file in self.names
 
 
 def _without_reread(work: Any, side: Any = None) -> Any:

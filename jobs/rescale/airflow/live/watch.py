@@ -240,8 +240,8 @@ class Watch:
                 operator=self.before.name,
                 expected="a running job",
                 found="a job that Flink does not know" if line is None else line.state,
-                advice="if it was cancelled on purpose, make the result from its last checkpoint on a command line "
-                "(rescale follow with --finish); otherwise start it again, and trigger a run with another target",
+                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line; this makes "
+                "the result from the last one. Otherwise start it again, and trigger a run with another target",
             )
 
 
