@@ -52,7 +52,7 @@ class LongLooks:
 
     def __init__(self, place: str, looks: int, end_sender: Callable[[], None]) -> None:
         self.looks, self._last = 0, looks
-        self._uri, self._end_sender = mailbox._sign(place), end_sender
+        self._uri, self._end_sender = mailbox._sign_uri(place), end_sender
         self._now = 0.0
 
     def monotonic(self) -> float:

@@ -1,7 +1,8 @@
-"""A process that carries out one run after another, so that workers or Spark stay for the next run.
+"""A process that carries out one run after another, so that its workers or Spark need not start again for each run.
 
-The process gets orders over a socket, a line of JSON for each run. When the run's result document exists, it answers
-with an empty line. Its standard input is the same pipe as that of every step's process (`process`).
+The process gets orders over a socket, a line of JSON for each run. When it has written the run's result document, it
+answers with an empty line. As for every step, its standard input is a pipe whose other end only its parent holds
+(`process`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
-    ticks. `records` are the bytes of records that the first order moves, if known: the process starts what they need
-    before the order comes. `environment` is that of the process; None stands for that of this process.
+    ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process starts what they
+    need before the order comes. `environment` holds the process's environment variables; None stands for the variables
+    of this process.
     """
 
     def __init__(
@@ -52,10 +54,10 @@ class LastingProcess:
         say: Say,
         *,
         drawn: bool = False,
-        records: int | None = None,
+        record_bytes: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        known = [] if records is None else ["--records", str(records)]
+        known = [] if record_bytes is None else ["--records", str(record_bytes)]
         self._arguments = ["--master", master, *known, *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
@@ -128,7 +130,7 @@ class LastingProcess:
         read_result(order.result)
 
     def _send_and_wait(self, connection: socket.socket, order: Order, meanwhile: Callable[[], str] | None) -> bool:
-        """Send an order, wait for the answer, and tell whether the process has answered, and not ended."""
+        """Send an order, wait for the answer, and return whether it came; False if the process ended first."""
         try:
             connection.sendall(msgspec.json.encode(order) + b"\n")
             if meanwhile is not None:
@@ -145,17 +147,17 @@ class LastingProcess:
             main = [Step.ROUNDS.value, "--orders", str(theirs.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
             process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
-        self._ending.enter_context(listening(process, lambda line: self._say(line), self._drawn))
+        self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
         self._ending.callback(_end_gently, process, ours)
         return process, ours
 
-    def _drawn(self, tick: Tick) -> None:
+    def _pass_on_tick(self, tick: Tick) -> None:
         if self._draw is not None:
             self._draw(tick)
 
 
 def _end_gently(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
-    """Close the socket of orders, on which the process stops Spark and ends; kill it if that takes long."""
+    """Close the socket of orders, so that the process stops Spark and ends; after `GRACE_SECONDS`, kill the process."""
     orders.close()
     try:
         process.wait(GRACE_SECONDS)

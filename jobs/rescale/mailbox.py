@@ -1,8 +1,8 @@
 """Orders for a process on another machine, as documents in a directory of a store that both can reach.
 
 The sender puts an order, and the process puts the result document. As long as the sender runs, it puts a sign of life
-every half minute. After five minutes without a sign of life the process ends: its sender has ended, and a new sender
-starts a process of its own.
+every half minute. After five minutes without a sign of life the process ends: its sender must have ended, and a new
+sender starts a process of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PATIENCE_SECONDS = 300.0
 
 
 class Sender:
-    """Sender of orders. Their directory `place` is beside `target`, new, and removed at the end of the block."""
+    """Sender of orders. It puts them into `place`, a new directory beside `target` that is removed after the block."""
 
     def __init__(self, target: str) -> None:
         self.place = join(orders_place(target), uuid4().hex)
@@ -55,7 +55,7 @@ class Sender:
         self._number += 1
         result = join(self.place, f"result-{self._number}.json")
         order = Order(places_of(plan).plan, proof, result)
-        open_store(self.place).put(_order(self.place, self._number), msgspec.json.encode(order))
+        open_store(self.place).put(_order_uri(self.place, self._number), msgspec.json.encode(order))
         return result
 
     def _send_signs(self) -> None:
@@ -63,32 +63,32 @@ class Sender:
         while not self._ended.is_set():
             sign += 1
             with suppress(StoreError):  # the next sign of life comes long before the process gives up
-                open_store(self.place).put(_sign(self.place), str(sign).encode())
+                open_store(self.place).put(_sign_uri(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 
 
 def orders_at(place: str) -> Iterator[Order]:
     """Yield the orders in a directory, in turn, until there is no sign of life for `_PATIENCE_SECONDS`."""
-    number, sign, looked, seen = 1, b"", 0.0, time.monotonic()
+    number, sign, last_look, last_sign = 1, b"", 0.0, time.monotonic()
     while True:
-        uri, store = _order(place, number), open_store(place)
+        uri, store = _order_uri(place, number), open_store(place)
         if store.stat(uri) is not None:
             yield msgspec.json.decode(read_document(uri), type=Order)
-            number, seen = number + 1, time.monotonic()
+            number, last_sign = number + 1, time.monotonic()
             continue
-        if time.monotonic() > looked + _SIGN_SECONDS:
-            looked = time.monotonic()
-            newest = read_document(_sign(place)) if store.stat(_sign(place)) is not None else b""
+        if time.monotonic() > last_look + _SIGN_SECONDS:
+            last_look = time.monotonic()
+            newest = read_document(_sign_uri(place)) if store.stat(_sign_uri(place)) is not None else b""
             if newest != sign:
-                sign, seen = newest, looked
-        if time.monotonic() > seen + _PATIENCE_SECONDS:
+                sign, last_sign = newest, last_look
+        if time.monotonic() > last_sign + _PATIENCE_SECONDS:
             return
         time.sleep(_POLL_SECONDS)
 
 
-def _order(place: str, number: int) -> str:
+def _order_uri(place: str, number: int) -> str:
     return join(place, f"order-{number}.json")
 
 
-def _sign(place: str) -> str:
+def _sign_uri(place: str) -> str:
     return join(place, "sign-of-life")

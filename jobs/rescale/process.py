@@ -53,9 +53,8 @@ def run_step(
     """Run a step's process to its end, and return its result document.
 
     The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets the step's
-    progress. Both are called in another thread. `environment` is that of the process; None stands for that of this
-    process.
-
+    progress. Both are called in another thread. `environment` holds the process's environment variables; None
+    stands for the variables of this process.
     Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
     all processes of the step, including workers and Spark.
     """
@@ -144,7 +143,7 @@ def read_result(uri: str) -> ResultDocument:
 def listening(
     process: subprocess.Popen[bytes], say: Callable[[str], None] | None, draw: Callable[[Tick], None] | None
 ) -> Iterator[None]:
-    """Pass on each line of the process in the block, and its last lines up to a few seconds after the block."""
+    """Pass on each line that the process prints during the block; then wait a few seconds for its last lines."""
     if say is None or process.stdout is None:
         yield
         return

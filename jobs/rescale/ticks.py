@@ -16,7 +16,7 @@ _SEPARATOR = "\x1e"
 class Tick:
     """`done` of `total` bytes of a phase, at `rate` bytes a second, with `left` seconds to go (None: not known).
 
-    The last tick of a phase is `over`.
+    `over` marks the last tick of a phase.
     """
 
     phase: str

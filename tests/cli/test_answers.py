@@ -111,7 +111,7 @@ def test_run_leaves_its_plan_as_markdown_beside_the_target_and_discard_removes_i
         meanwhile()
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr("rescale.cli.commands.run.own_rounds", lambda *_: nullcontext(ends))
+    monkeypatch.setattr("rescale.cli.commands.run.lasting_mover", lambda *_: nullcontext(ends))
     assert answer(capsys, "run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3")[0] == 1
     (page,) = (tmp_path / "target.rescale").glob("plan-*.md")
     assert "**" in page.read_text()

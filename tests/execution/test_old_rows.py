@@ -114,7 +114,7 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     (_, line) = declared_lines(plan.surgery)
     assert f"the state {TEXTS} (LIST) of states (" in line
     assert f"last accessed at or before {instant_of(until)}: the run counts them, in " in line
-    assert any("How many is not known before the run" in warning for warning in plan.warnings)
+    assert any("Their number is not known before the run" in warning for warning in plan.warnings)
     execute_without_spark(plan)
     certificate = read_certificate(target)
     old = certified(target, "users").old_rows[TEXTS]

@@ -134,7 +134,7 @@ def test_jumping_clock_does_not_change_the_length_of_spans(hours: int, monkeypat
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     clock = time.time_ns
-    monkeypatch.setattr(tracing, "_provider", lambda: provider)
+    monkeypatch.setattr(tracing, "_tracer_provider", lambda: provider)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     with tracing.traced("step"):
         for place in ("time.time_ns", "opentelemetry.sdk.trace.time_ns"):

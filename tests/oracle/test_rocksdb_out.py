@@ -151,8 +151,8 @@ def test_flink_continues_from_state_that_was_sorted_in_parts(
     for place, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW", window)):
         monkeypatch.setattr(place, name, size)
     monkeypatch.setattr(key_order, "WINDOW", window)
-    merged = Mock(wraps=key_order._merge)
-    monkeypatch.setattr(key_order, "_merge", merged)
+    merged = Mock(wraps=key_order._merge_runs)
+    monkeypatch.setattr(key_order, "_merge_runs", merged)
     job, target = everything(4, keys=400), tmp_path / "target"
     source = flink.snapshot(job.with_(**ROCKSDB), tmp_path / "source", "native")
     execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["6"]))

@@ -36,7 +36,7 @@ def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
     plan = plan_rescale(source, str(tmp_path / "target"), **shape)
     move(plan, InProcessTasks())
     written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
-    assert set(written) - planned_names(plan).whole, "RocksDB has named no file"
+    assert set(written) - planned_names(plan).names, "RocksDB has named no file"
     assert all(file in planned_names(plan) for file in written)
     claim(plan)
     assert not execute_without_spark(plan).already
@@ -64,7 +64,7 @@ def test_target_with_a_file_of_an_unplanned_stream_is_not_claimed_again(tmp_path
 
 def test_target_with_a_second_file_of_a_one_file_stream_is_not_claimed(tmp_path: Path) -> None:
     plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
-    other = f"{min(planned_names(plan).whole)}-000010.sst"
+    other = f"{min(planned_names(plan).names)}-000010.sst"
     open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
     with pytest.raises(RequestError, match="occupied") as caught:
         claim(plan)

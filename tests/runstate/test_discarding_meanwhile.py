@@ -64,7 +64,7 @@ def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypat
 
 def write_files_before_listings(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
     """Write this number of files of the plan, each shortly before a listing of the target."""
-    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).whole)), files)
+    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).names)), files)
     listed = store.list
 
     def writing(directory: str) -> list[Entry]:

@@ -42,7 +42,7 @@ def test_control_characters_in_an_error_are_escaped() -> None:
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
     assert error.document().operator == EVIL, "as data it is what it is"
-    fault = str(InternalError.seen(EVIL, f"Traceback\n  {EVIL}")).split("\n")
+    fault = str(InternalError.from_message(EVIL, f"Traceback\n  {EVIL}")).split("\n")
     assert all(line.isprintable() for line in fault)
     assert "    Traceback" in fault
 
@@ -81,7 +81,7 @@ def test_secrets_in_an_address_are_hidden(text: str, shown: str | None) -> None:
 def test_secrets_of_addresses_in_errors_are_hidden() -> None:
     address = "http://me:planted@host/key"
     error = StoreError(address, path=address, found=address, expected=[address])
-    fault = InternalError.of(ValueError(address))
+    fault = InternalError.from_exception(ValueError(address))
     for each_error in (error, fault, unexpected(ConnectionError(address)), InternalError.of_document(fault.document())):
         assert "planted" not in f"{each_error} {each_error.document()} {each_error.args}"
         assert "http://…@host/key" in str(each_error)

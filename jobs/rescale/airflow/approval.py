@@ -48,7 +48,8 @@ class PlanApproval(ApprovalOperator):
     """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
 
     `values` are values of the form; None stands for those that the run was started with. `closes` is the XCom field
-    with an instant in ISO format at which the plan counts as rejected, even if the minutes of the form are not over.
+    with an instant in ISO format: from then on the plan counts as rejected, even if the minutes of the form are not
+    over.
     Airflow wakes the task only once, with the default as the answer. To send a reminder, the task lets itself be woken
     before the deadline, and parks itself a second time.
     """
@@ -103,17 +104,17 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
-        late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
-        if event.get("timedout") and question["remind"] and not late:
+        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
+        if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
-        approved = answer["chosen_options"] == [self.APPROVE] and not late
+        approved = answer["chosen_options"] == [self.APPROVE] and not is_late
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")
             self._ask(context, until, until - datetime.now(UTC), [], remind=question["remind"])
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
-        elif late:
+        elif is_late:
             answer_given = f"{user['name']} answered after {_format_utc(until)}, so the plan is rejected"
         else:
             answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
@@ -226,7 +227,7 @@ def triggered_by(context: Context) -> str | None:
 
 
 def is_user(user: Any, name: str | None) -> bool:
-    """Return whether a user that has answered has this name."""
+    """Return whether the user who answered has this name; `user` is None if nobody answered."""
     return user is not None and name in (user["id"], user["name"])
 
 

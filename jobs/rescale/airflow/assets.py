@@ -8,7 +8,7 @@ RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published
 """Asset with one event per published result; the event's extra names result, certificate and shape.
 
 A DAG that is scheduled on it must give both name and URI: `Asset("rescaled_savepoint")` is another asset, with its name
-as the URI. The scheme starts with `x-`: for any other, Airflow would import all providers that define schemes.
+as the URI. The scheme starts with `x-`: for any other scheme, Airflow would import all providers that define schemes.
 """
 
 

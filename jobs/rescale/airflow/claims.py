@@ -14,7 +14,7 @@ from rescale.runstate.runs import runs_under
 from rescale.runstate.states import Claim, claim_on
 from rescale.text.errors import RequestError
 
-_ALIVE = ["queued", "running"]
+_LIVE_STATES = ["queued", "running"]
 
 
 def this_run(dag_run: Any) -> dict[str, str]:
@@ -63,7 +63,7 @@ def live_run(target: str, ti: Any) -> Claim | None:
 def _is_alive(by: Mapping[str, str], ti: Any) -> bool:
     if by.get("airflow") != _this_airflow() or (by.get("dag"), by.get("run")) == (ti.dag_id, ti.run_id):
         return False
-    return bool(ti.get_dr_count(dag_id=by["dag"], run_ids=[by["run"]], states=_ALIVE))
+    return bool(ti.get_dr_count(dag_id=by["dag"], run_ids=[by["run"]], states=_LIVE_STATES))
 
 
 def _this_airflow() -> str:

@@ -65,7 +65,7 @@ def end_task(
         _delete_pods(ti)
         _skip_if_nothing_to_do(ti, may_skip_run)
         try:
-            published = _published(ti, params)
+            published = _published_summary(ti, params)
             _refuse_unfinished(ti, published["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
@@ -82,10 +82,10 @@ def end_task(
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
+    if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
-    published = _published(ti, params)
+    published = _published_summary(ti, params)
     _refuse_unfinished(ti, published["target"], [ANNOUNCE])
     return published
 
@@ -95,8 +95,8 @@ group_end_task = rescale_task(
 )
 """Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
-It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
-only after that.
+It is no teardown, because Airflow does not let tasks wait for teardowns. It fails unless the result is published, so
+the tasks after the group run only if the result is published.
 """
 
 
@@ -116,23 +116,23 @@ def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
 
 def _has_failed(ti: Any) -> bool:
     """Whether any task of the rescale failed. If so, there was something to do, if only to start the job again."""
-    return not {"failed", "upstream_failed"}.isdisjoint(_states(ti).values())
+    return not {"failed", "upstream_failed"}.isdisjoint(_task_states(ti).values())
 
 
-def _states(ti: Any) -> dict[str, str | None]:
+def _task_states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
 
 
-def _failed(ti: Any) -> str | None:
+def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed = sorted(task_id for task_id, state in _states(ti).items() if state == "failed" and task_id != ti.task_id)
+    failed = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
     return f"failed: {', '.join(failed)}" if failed else None
 
 
-def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
+def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
     The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
@@ -143,9 +143,9 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     if planned is None:
         target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED)
         if target is None:
-            raise RescaleError("the run ended before there was a plan", found=_failed(ti), advice=_ADVICE)
+            raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_ADVICE)
         with form_access(params):
-            raise _not_followed_to_the_end(ti, target)
+            raise _unfinished_follow_error(ti, target)
     with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
             refuse_published(planned["target"], planned["digest"], rejection)
@@ -157,16 +157,16 @@ def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
         raise RescaleError(
             f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
             path=planned["target"],
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
         )
     return dict(summary)
 
 
-def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
+def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
     from rescale.airflow.live.next_run import next_run
-    from rescale.airflow.rejection import PUBLISHED
+    from rescale.airflow.rejection import PUBLISHED_CLAUSES
     from rescale.runstate.places import beside, cut_over_place, follower_place
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -174,17 +174,17 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
-        return RescaleError(what, path=target, found=_failed(ti), advice=_WHY)
+        return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
     state = state_of(target, None if claim is None else claim.plan)
-    if (published := PUBLISHED.get(state)) is not None:
+    if (published := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
             f"the task {FOLLOW!r} did not finish, but {published}",
             path=target,
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    back = _states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
+    back = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
     store, advice = open_store(target), _WHY if back == "success" else _ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
@@ -194,7 +194,7 @@ def _not_followed_to_the_end(ti: Any, target: str) -> RescaleError:
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
     what = "nothing was published: the run ended before the job was cut over"
-    return RescaleError(what, path=target, found=_failed(ti), advice=advice)
+    return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 
 
 def _directory(ti: Any) -> str:
@@ -207,7 +207,7 @@ def _directory(ti: Any) -> str:
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
     """Raise an error unless the result exists, or this run has started a job from the result: the job may delete it.
 
-    `has_summary`: the task `publish` finished in this run, whatever is left of the result.
+    `has_summary` says that the task `publish` finished in this run, whatever is left of the result.
     """
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
@@ -221,7 +221,7 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
         raise RescaleError(
             unpublished_clause(planned["target"], planned["digest"]),
             path=planned["target"],
-            found=_failed(ti),
+            found=_failed_tasks(ti),
             advice=_ADVICE,
         )
     if output_of_any(ti, HAND_OVER, FOLLOW) is None:
@@ -229,14 +229,14 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
             "the result was published, but no longer exists",
             path=planned["target"],
             expected="the published `_metadata`",
-            found="no `_metadata`, or another one: a job that was started from it has deleted it, or somebody else has",
-            advice="if a job was started from it, nothing is wrong, though this run stays failed; if not, trigger a "
-            "run with another target: clearing tasks of this run does not restore the result",
+            found="no `_metadata`, or another one: a job started from the result, or somebody else, has deleted it",
+            advice="if a job was started from the result, nothing is wrong, though this run stays failed; if not, "
+            "trigger a run with another target: clearing tasks of this run does not restore the result",
         )
 
 
-def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
-    """Raise an error for the first task in `then` that has neither succeeded nor skipped itself.
+def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
+    """Raise an error for the first task in `task_ids` that has neither succeeded nor skipped itself.
 
     If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
     there is nothing for `compare_all_records` to do.
@@ -244,12 +244,12 @@ def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # a task was ended by hand meanwhile
         raise RescaleError("the result was published, but the job was started again as it was", path=target)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
-    for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:
+    done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
+    for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
                 f"the result was published, but the task {task_id!r} did not succeed",
                 path=target,
-                found=_failed(ti),
+                found=_failed_tasks(ti),
                 advice=f"read its log, then clear the tasks {task_id!r} and {ti.task_id!r}",
             )

@@ -23,7 +23,7 @@ class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar",
     """Run a jar that was uploaded to a session cluster (`/jars`).
 
     `flink` is an address or the id of an Airflow connection, `jar` the jar's id or its file name. `entry_class` is the
-    class with `main`; None for the one that the jar names. `configuration` are further Flink options for the job.
+    class with `main`; None for the class that the jar names. `configuration` are further Flink options for the job.
     """
 
     flink: str

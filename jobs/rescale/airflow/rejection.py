@@ -17,7 +17,7 @@ from rescale.runstate.states import State, claimed_by, state_of
 from rescale.text.errors import RequestError
 from rescale.text.units import counted
 
-PUBLISHED = {
+PUBLISHED_CLAUSES = {
     State.PUBLISHED: "its result is published",
     State.GONE: "its result was published, and some of its files still exist",
     State.EMPTIED: "its result was published, and deleted since",
@@ -44,7 +44,7 @@ def rejection_of(ti: Any) -> str | None:
 def refuse_published(target: str, digest: str, rejection: str) -> None:
     """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
     state = state_of(target, digest)
-    if (published := PUBLISHED.get(state)) is None:
+    if (published := PUBLISHED_CLAUSES.get(state)) is None:
         return
     raise RequestError(
         f"the plan was rejected, but {published}: another run carried the plan out before the answer",

@@ -134,7 +134,7 @@ def make_plan(
     plan, snapshot, kafka = prepare(request)
     shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     if skip_without_work and not _has_work(plan, params):
-        skip_task(f"nothing to do: {_no_change(plan)}")
+        skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
     published = is_published(plan)
     sentence = None if published else proof_sentence(plan, proof_of(params))
@@ -160,7 +160,7 @@ def _does_more_than_copy(plan: Plan) -> bool:
     return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
 
 
-def _no_change(plan: Plan) -> str:
+def _no_change_clause(plan: Plan) -> str:
     return f"the state in {plan.source} already has the requested shape"
 
 
@@ -172,7 +172,7 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
     """Raise `RequestError` if a run would not carry out the plan. Writes nothing."""
     if not _has_work(plan, params):
         raise RequestError(
-            _no_change(plan),
+            _no_change_clause(plan),
             advice='choose another shape; for an unchanged copy, switch "Same shape: a self-contained copy" on',
         )
     if not is_published(plan):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from airflow.sdk import Variable
 
-_DIGITS = 32
+_HASH_DIGITS = 32
 
 
 class StateStore(Protocol):
@@ -20,7 +20,7 @@ class StateStore(Protocol):
         """Return the value of a key, or None."""
 
     def set(self, key: str, value: Any) -> None:
-        """Give a key another value."""
+        """Set the value of a key."""
 
 
 class Variables(NamedTuple):
@@ -36,20 +36,20 @@ class Variables(NamedTuple):
 
     def _name(self, key: str) -> str:
         """Return the variable's name, with a hash of the owner, whose name may be too long for a variable."""
-        return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_DIGITS]}_{key}"
+        return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_HASH_DIGITS]}_{key}"
 
 
 def task_state(store: Any, ti: Any) -> StateStore:
     """Return the state that all tries of a task instance share; `store` is Airflow's own, or None."""
     if store is not None:
-        own: StateStore = store
-        return own
+        airflow_store: StateStore = store
+        return airflow_store
     return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
 
 
 def window_state(store: Any, dag_id: str) -> StateStore:
     """Return the state that all runs of a window share; `store` is the store of the window's asset, or None."""
     if store is not None:
-        own: StateStore = store
-        return own
+        airflow_store: StateStore = store
+        return airflow_store
     return Variables(f"window {dag_id}")

@@ -175,15 +175,15 @@ def _operator_size(operator: Operator) -> OperatorSize:
 
 def _fit_limit(summary: S) -> S:
     """Return the summary within the size limit: lines are removed from the ends of its longest lists."""
-    while _size(summary) > LIMIT:
+    while _json_size(summary) > LIMIT:
         lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
         if not lists:
             break
-        max(lists, key=_size).pop()
+        max(lists, key=_json_size).pop()
     return summary
 
 
-def _size(part: object) -> int:
+def _json_size(part: object) -> int:
     return len(json.dumps(msgspec.to_builtins(part)))
 
 

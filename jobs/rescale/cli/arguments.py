@@ -21,7 +21,7 @@ from rescale.runstate.base_result import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
 
-_SHAPE = (
+_SHAPE_HELP = (
     "A number such as 6 applies to all operators, visits=12 to the operator with the uid visits. Without a shape, the "
     "result is a self-contained copy."
 )
@@ -39,12 +39,12 @@ def add_request_options(
     parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, shape: bool = False
 ) -> None:
     """Add a command's options of a request; `changed_job` is the description of the group for changed jobs."""
-    groups = {Group.SHAPE: _SHAPE} if shape else {}
+    groups = {Group.SHAPE: _SHAPE_HELP} if shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
-    add_options(parser, command, groups, _complete)
+    add_options(parser, command, groups, _complete_operator_names)
 
 
-def _complete(row: Option, action: argparse.Action) -> None:
+def _complete_operator_names(row: Option, action: argparse.Action) -> None:
     if row.after_operator is not None:
         complete_operators(action, row.after_operator)
 
@@ -55,7 +55,7 @@ def add_for_flink(parser: argparse.ArgumentParser) -> None:
         "--for-flink",
         metavar="RELEASE",
         choices=[str(line) for line in RELEASE_LINES],
-        help="also show which state this release of Flink restores, and why not the rest: "
+        help="also show which state this release of Flink restores, and why it refuses the rest. RELEASE is one of "
         + ", ".join(map(str, RELEASE_LINES)),
     )
 
@@ -74,14 +74,14 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master",
         metavar="MASTER",
-        type=_master,
+        type=_checked_master,
         default="local[*]",
         help="where the work runs: local[N]: in N processes on this machine; local[*]: in one for each core; or on a "
         "Spark cluster, which needs Java here: k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
 
 
-def _master(word: str) -> str:
+def _checked_master(word: str) -> str:
     if not is_master(word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a Spark master: expected {MASTERS}")
     return word
@@ -144,14 +144,14 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:
-    """Return the plan of a command; with `--base`, it continues that result."""
+    """Return the plan of a command; with `--base`, a plan that continues the result of `--base`."""
     request = request_of(arguments)
     if arguments.base is None:
         return prepare(request)
     refuse_format(request)
     base = open_base(arguments.base, request.allow_prefixes)
-    full = prepare(request)
-    return full._replace(plan=continued_plan(full.plan, full.snapshot, base))
+    full_plan = prepare(request)
+    return full_plan._replace(plan=continued_plan(full_plan.plan, full_plan.snapshot, base))
 
 
 def prefixes_of(arguments: argparse.Namespace) -> list[str]:
@@ -160,5 +160,5 @@ def prefixes_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def moves_of(arguments: argparse.Namespace) -> tuple[Move, ...]:
-    """Return the places of `--moved`. Raises `RequestError` if one cannot be parsed."""
+    """Return the moves of `--moved`. Raises `RequestError` if one cannot be parsed."""
     return parse_moves(arguments.moved)

@@ -26,13 +26,13 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 def complete_operators(action: argparse.Action, end: str = "=") -> None:
     """Complete the value of an option with the operators of SOURCE, each followed by `end`, as in `UID=…`."""
-    action.completer = partial(_operators, end)  # type: ignore[attr-defined]
+    action.completer = partial(_operator_uids, end)  # type: ignore[attr-defined]
 
 
-def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the uids of the snapshot, each followed by `end`.
 
-    A snapshot in S3 has none, because it takes too long to read. Names with control characters are left out.
+    Returns none for a snapshot in S3, because reading it takes too long. Names with control characters are left out.
     """
     try:
         source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)
@@ -40,9 +40,9 @@ def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[s
             return []
         metadata = find_metadata(source)
         data, _pin = open_store(metadata).read_all(metadata, _LARGEST_METADATA)
-        given = _given_names(parsed_args)
+        given_names = _given_names(parsed_args)
         names = [
-            given.get(entry.operator_id) or entry.uid or entry.operator_id
+            given_names.get(entry.operator_id) or entry.uid or entry.operator_id
             for entry in read_metadata(data, metadata).operators
         ]
     except (RescaleError, OSError, UnicodeError):

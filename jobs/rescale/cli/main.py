@@ -137,9 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redirect_to_devnull(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        full = output_error(error)
-        print(f"error: {full}", file=sys.stderr)
-        return full.exit_code
+        failure = output_error(error)
+        print(f"error: {failure}", file=sys.stderr)
+        return failure.exit_code
     return code
 
 
@@ -163,9 +163,9 @@ def _execute(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        ours = unexpected(error)
-        output.error(ours)
-        return ours.exit_code
+        rescale_error = unexpected(error)
+        output.error(rescale_error)
+        return rescale_error.exit_code
     except KeyboardInterrupt as interruption:
         return output.interrupted(interruption, resumes=resumes)
 

@@ -99,4 +99,4 @@ def _as_json(document: object, indent: int | None) -> str:
 
 def _escaped(line: str) -> str:
     """Return the same JSON with control characters escaped; they occur only in strings."""
-    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in line)
+    return "".join(character if character.isprintable() else json.dumps(character)[1:-1] for character in line)

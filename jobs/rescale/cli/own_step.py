@@ -41,14 +41,14 @@ class CarryOut(Protocol):
 
 
 @contextmanager
-def own_rounds(master: str, records: int | None = None) -> Iterator[CarryOut]:
+def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[CarryOut]:
     """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
 
-    The process starts at once. `records` are the bytes of records that the first plan moves, if known. On a terminal,
-    the function draws the progress.
+    The process starts at once. `record_bytes` are the bytes of records that the first plan moves, if known. On a
+    terminal, the function draws the progress.
     """
     drawn = can_draw()
-    with LastingProcess(master, _say, drawn=drawn, records=records) as process:
+    with LastingProcess(master, _say, drawn=drawn, record_bytes=record_bytes) as process:
         process.begin()
 
         def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:

@@ -31,19 +31,19 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
             expected="either --prepare or --base",
             found="both",
         )
-    document = _prepare(request_of(arguments), output, arguments.master)
+    document = _copy_ahead(request_of(arguments), output, arguments.master)
     output.answer(document, lambda: preparation_text(document))
 
 
-def _prepare(request: Request, output: Output, master: str) -> Preparation:
+def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
     """Copy files of the source ahead. If Flink deletes this checkpoint meanwhile, continue with the newest one."""
-    plan = _plan(request)
+    plan = _plan_ahead(request)
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)
         try:
             result = run_own_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
         except SnapshotError as error:
-            newest = _plan(request)
+            newest = _plan_ahead(request)
             if attempt == _ATTEMPTS or newest.source == plan.source:
                 raise
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
@@ -53,6 +53,6 @@ def _prepare(request: Request, output: Output, master: str) -> Preparation:
     raise AssertionError
 
 
-def _plan(request: Request) -> Plan:
+def _plan_ahead(request: Request) -> Plan:
     with waiting(f"reading {request.source}"):
         return prepare(request, ahead=True).plan

@@ -20,8 +20,8 @@ def exit_code_of(interruption: KeyboardInterrupt) -> int:
 
 def raise_on_sigterm() -> None:
     """Let SIGTERM raise `Terminated`."""
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _raise_terminated)
 
 
-def _terminated(_: int, __: FrameType | None) -> None:
+def _raise_terminated(_: int, __: FrameType | None) -> None:
     raise Terminated

@@ -26,11 +26,11 @@ class ShowVersion(argparse.Action):
 
 def version_text(checkout: Path = _CHECKOUT) -> str:
     """Return `rescale 0.1.0`, or `rescale 0.1.0 (commit 1a2b3c4d)` if `checkout` is the root of a Git checkout."""
-    commit = _commit(checkout) if (checkout / ".git").exists() else None
+    commit = _git_commit(checkout) if (checkout / ".git").exists() else None
     return f"rescale {version(DISTRIBUTION)}{f' (commit {commit})' if commit else ''}"
 
 
-def _commit(checkout: Path) -> str | None:
+def _git_commit(checkout: Path) -> str | None:
     """Return the commit of a checkout, None without Git."""
     try:
         git = subprocess.run(

@@ -108,10 +108,10 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
         open_store(result_uri).put(result_uri, document)
     except Exception as error:
-        ours = unexpected(error)
+        rescale_error = unexpected(error)
         _print_error(failure)
-        print(f"error: the result document could not be written: {ours}", file=sys.stderr)
-        return (failure or ours).exit_code
+        print(f"error: the result document could not be written: {rescale_error}", file=sys.stderr)
+        return (failure or rescale_error).exit_code
     if not arguments.attached:
         _print_error(failure)
     return 0 if failure is None else failure.exit_code
@@ -159,7 +159,7 @@ def end_with_standard_input() -> None:
 def _wait_for_end_of_input() -> None:
     """End the process group when standard input ends; no process writes to it, so a read returns only then.
 
-    A JVM ends when this process ends, except while it starts: then it may fail to write its port into the removed
+    A JVM ends when this process ends, except while the JVM starts: then it may fail to write its port into the removed
     scratch directory, and run on.
     """
     os.read(0, 1)

@@ -100,8 +100,8 @@ class Meter:
         with self._lock:
             self._peaks.append(_peak_of_memory())
             _reset_peak()
-            own = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
-            return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
+            counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
+            return Reading(counters, len(self._workers), len(self._stages), len(self._peaks))
 
     def own_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
@@ -122,21 +122,21 @@ class Meter:
 
     def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
         """Return all counts since a reading."""
-        own, workers = self.own_since(before), self.workers_since(before)
-        both, stages = own.plus(workers), self.stages_after(before.stages)
+        driver, workers = self.own_since(before), self.workers_since(before)
+        both, stages = driver.plus(workers), self.stages_after(before.stages)
         done = sum(stage.bytes for stage in stages)
         return StepMetrics(
             bytes=done,
             bytes_copied_by_store=both.copied_by_store,
             records=both.records,
-            mb_per_second=_rate(done, seconds),
+            mb_per_second=_per_second(done, seconds),
             stages=tuple(
-                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _rate(stage.bytes, stage.seconds))
+                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
                 for stage in stages
             ),
             store_requests=dict(sorted(both.requests.items())),
             retries=Retries(both.tried_again, both.lost_tasks),
-            worst_memory_bytes=WorstMemory(own.worst_memory, workers.worst_memory),
+            worst_memory_bytes=WorstMemory(driver.worst_memory, workers.worst_memory),
         )
 
 
@@ -158,5 +158,5 @@ def _reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _rate(done: int, seconds: float) -> float:
+def _per_second(done: int, seconds: float) -> float:
     return round(done / 1e6 / seconds, 3) if seconds else 0.0

@@ -16,16 +16,17 @@ _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
 """Time before the first estimate, while less than a tenth is done."""
 _NO_ESTIMATE_BELOW_ONE_IN = 100
+"""The first estimate comes when one in this many bytes is done."""
 
 
-def say_compiling(kept: bool) -> None:
-    """Print that loops are compiled; `kept` says whether the machine code is cached for later runs."""
-    which = (
+def say_compiling(cached: bool) -> None:
+    """Print that loops are compiled; `cached` says whether the machine code is cached for later runs."""
+    clause = (
         "which later runs on this machine reuse"
-        if kept
+        if cached
         else "and later runs will compile them again: to cache them, set NUMBA_CACHE_DIR to a writable directory"
     )
-    print(f"compiling loops over records, {which}", file=sys.stderr, flush=True)
+    print(f"compiling loops over records, {clause}", file=sys.stderr, flush=True)
 
 
 class ByteAction(Enum):
@@ -64,28 +65,28 @@ class Progress:
         if done and self._first_update is None:
             self._first_update = now, done
         if self.drawn:
-            self._tick(now, done)
+            self._print_tick(now, done)
         elif now - self._reported_at >= _SECONDS_BETWEEN_LINES and done > self._done:
             self._reported_at, self._done = now, done
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} {self.counted.to_do}")
                 return
-            left = self._left(done, self._rate(now, done))
-            estimate = f", about {duration(left)} left" if left is not None else ""
+            seconds_left = self._seconds_left(done, self._bytes_per_second(now, done))
+            estimate = f", about {duration(seconds_left)} left" if seconds_left is not None else ""
             self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.counted.done}{estimate}")
 
-    def _tick(self, now: float, done: int) -> None:
+    def _print_tick(self, now: float, done: int) -> None:
         """Print a tick, but none for a step that ends at once."""
         if now - self._reported_at >= _SECONDS_BETWEEN_TICKS:
             self._reported_at, self._done = now, done
-            rate = self._rate(now, done)
-            self._print(line_of(Tick(self.step, done, self.total, rate, self._left(done, rate))))
+            rate = self._bytes_per_second(now, done)
+            self._print(line_of(Tick(self.step, done, self.total, rate, self._seconds_left(done, rate))))
 
-    def _left(self, done: int, rate: float | None) -> float | None:
+    def _seconds_left(self, done: int, rate: float | None) -> float | None:
         """Return the seconds left; None if unknown, or if only the last tasks have yet to end."""
         return (self.total - done) / rate if rate is not None and done < self.total else None
 
-    def _rate(self, now: float, done: int) -> float | None:
+    def _bytes_per_second(self, now: float, done: int) -> float | None:
         """Return bytes per second since the first bytes, before which tasks start and loops compile; None if unknown.
 
         Loops may also be compiled later, so the rate is unknown until a hundredth of the bytes is done, and either a
@@ -94,8 +95,8 @@ class Progress:
         first, before = self._first_update or (now, done)
         if done < self.total / _NO_ESTIMATE_BELOW_ONE_IN:
             return None
-        enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
-        if now - first < enough or done <= before:
+        least_seconds = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
+        if now - first < least_seconds or done <= before:
             return None
         return (done - before) / (now - first)
 

@@ -114,7 +114,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
             proven[i].added_to(operator_proof) if i in proven else operator_proof
             for i, operator_proof in enumerate(proofs)
         ]
-    certificate = certificate_of(pair.source, pair.result, proofs, plan, bound=True, surgery=plan.surgery)
+    certificate = certificate_of(pair.source, pair.result, proofs, plan, metadata_checked=True, surgery=plan.surgery)
     write_certificate(plan, certificate)
     return certificate
 
@@ -172,9 +172,9 @@ def validate_published(
             raise
         return pair_of_snapshots, surgery, certified is not None
 
-    pair, surgery, bound = read_again_on_failure(open_pair, EITHER)
+    pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
-    return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery)
+    return certificate_of(pair.source, pair.result, proofs, None, metadata_checked=metadata_checked, surgery=surgery)
 
 
 def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:

@@ -39,8 +39,8 @@ _exported = _Exported()
 
 @contextmanager
 def traced(step: str) -> Iterator[None]:
-    """Make a span of the block and of each stage that ends in it, except stages of an inner step, which has its own."""
-    provider = _provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
+    """Make a span of the block and of each stage that ends in it; an inner step makes the spans of its own stages."""
+    provider = _tracer_provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
     if provider is None:
         yield
         return
@@ -55,7 +55,7 @@ def traced(step: str) -> Iterator[None]:
     with tracer.start_as_current_span(
         step,
         parent,
-        start_time=_instant(time.monotonic()),
+        start_time=_unix_nanoseconds(time.monotonic()),
         record_exception=False,
         set_status_on_exception=False,
         end_on_exit=False,
@@ -70,21 +70,21 @@ def traced(step: str) -> Iterator[None]:
             _exported.stages = METER.read().stages
             for stage in stages:
                 _export_stage(tracer, stage)
-            span.end(_instant(time.monotonic()))
+            span.end(_unix_nanoseconds(time.monotonic()))
     if not inner:
         provider.force_flush(_FLUSH_MILLISECONDS)
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
     """Export a stage that has ended as a span."""
-    began, ended = _instant(stage.began), _instant(stage.began + stage.seconds)
+    began, ended = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
     tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
 
 
-def _instant(monotonic: float) -> int:
+def _unix_nanoseconds(monotonic: float) -> int:
     """Convert a time of the monotonic clock to nanoseconds since 1970."""
-    wall, then = _first_instant()
-    return wall + int((monotonic - then) * _NANOSECONDS)
+    unix_time, monotonic_time = _first_instant()
+    return unix_time + int((monotonic - monotonic_time) * _NANOSECONDS)
 
 
 @cache
@@ -94,7 +94,7 @@ def _first_instant() -> tuple[int, float]:
 
 
 @cache
-def _provider() -> TracerProvider | None:
+def _tracer_provider() -> TracerProvider | None:
     """Return this process's provider; None if the SDK is not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -2,9 +2,9 @@
 
 Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: another try may
 succeed. A request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or
-savepoint that Flink does not know: it forgets finished savepoints after `rest.async.store-duration`, and jobs after
-`jobstore.expiration-time`. Only a 404 from Flink itself counts as unknown, because a misconfigured proxy also answers
-with 404, while the job may be running.
+savepoint that Flink does not know: Flink forgets finished savepoints after `rest.async.store-duration`, and ended jobs
+after `jobstore.expiration-time`. Only a 404 from Flink itself counts as unknown, because a misconfigured proxy also
+answers with 404, while the job may be running.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Savepoint(NamedTuple):
     failure: str | None
 
 
-class Triggered(NamedTuple):
-    """Progress of a checkpoint that was triggered: `ended`, its `failure` if it failed, its `number` if it did not."""
+class CheckpointProgress(NamedTuple):
+    """Progress of a triggered checkpoint: whether it `ended`; then its `failure`, or its `number` if it succeeded."""
 
     ended: bool
     failure: str | None
@@ -119,7 +119,7 @@ class Flink:
         **transport: Any,
     ) -> None:
         self.address = address
-        self._access = access
+        self._access_advice = access
         self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, **transport)
 
     def __enter__(self) -> Self:
@@ -163,8 +163,8 @@ class Flink:
         The option `rest.cache.checkpoint-statistics.timeout` takes precedence.
         """
         dashboard = self._request("GET", "/config", Dashboard) or Dashboard()
-        own = self.configuration().get("rest.cache.checkpoint-statistics.timeout")
-        return dashboard.refresh_interval / 1000 if own is None else seconds_of(own)
+        timeout = self.configuration().get("rest.cache.checkpoint-statistics.timeout")
+        return dashboard.refresh_interval / 1000 if timeout is None else seconds_of(timeout)
 
     def jobs(self) -> list[JobLine]:
         """Return all jobs that Flink knows, ended ones included."""
@@ -233,15 +233,16 @@ class Flink:
                 found=job_id,
             )
 
-    def triggered_checkpoint(self, job_id: str, trigger_id: str) -> Triggered | None:
+    def triggered_checkpoint(self, job_id: str, trigger_id: str) -> CheckpointProgress | None:
         """Return the progress of a checkpoint, or None if Flink does not know the trigger id."""
         status = self._request("GET", f"/jobs/{job_id}/checkpoints/{trigger_id}", CheckpointOperation)
         if status is None:
             return None
         if status.operation is None:
-            return Triggered(False, None)
-        failure = status.operation.failure
-        return Triggered(True, causes(failure.stack_trace) if failure is not None else None, status.operation.number)
+            return CheckpointProgress(False, None)
+        failed = status.operation.failure
+        failure = causes(failed.stack_trace) if failed is not None else None
+        return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
         """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""
@@ -255,7 +256,7 @@ class Flink:
         return StateBackend(config.state_backend or "", bool(config.state_changelog_enabled))
 
     def metrics(self, job_id: str, vertex_id: str) -> set[str]:
-        """Return the names of the metrics of a vertex' running operators; none until Flink has fetched them."""
+        """Return the names of the metrics of a vertex's running operators; empty until Flink has fetched them."""
         metrics = self._request("GET", f"/jobs/{job_id}/vertices/{vertex_id}/subtasks/metrics", list[Metric])
         return {metric.name for metric in metrics or ()}
 
@@ -301,8 +302,8 @@ class Flink:
             "restoreMode": "NO_CLAIM",
             "flinkConfiguration": options,
         }
-        given = {name: value for name, value in body.items() if value is not None}
-        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, given)
+        set_fields = {name: value for name, value in body.items() if value is not None}
+        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, set_fields)
 
     def jar_plan(
         self,
@@ -319,8 +320,8 @@ class Flink:
             "parallelism": parallelism,
             "flinkConfiguration": dict(configuration),
         }
-        given = {name: value for name, value in body.items() if value is not None}
-        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
+        set_fields = {name: value for name, value in body.items() if value is not None}
+        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, set_fields).plan
         return {node.id: node.description for node in plan.nodes}
 
     def _latest_place(self, job_id: str, kind: str) -> str | None:
@@ -350,13 +351,13 @@ class Flink:
         allowed: Sequence[int] = (404,),
     ) -> T | None:
         """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `allowed`."""
-        place = self.address + path.partition("?")[0]
+        url = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
         except httpx.TransportError as error:
             raise StoreError(
                 "Flink cannot be reached",
-                path=place,
+                path=url,
                 found=str(error) or type(error).__name__,
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
@@ -366,24 +367,24 @@ class Flink:
         if answer.status_code in (401, 403):
             raise RequestError(
                 "Flink's REST API denies access",
-                path=place,
+                path=url,
                 found=f"status {answer.status_code}",
-                advice=self._access,
+                advice=self._access_advice,
             )
         status = f"status {answer.status_code}: {answer.text[:200] if errors is None else errors}"
         if answer.status_code == 404:
             advice = "check the address, and the proxy in front of Flink"
-            raise StoreError("this address is not Flink's REST API", path=place, found=status, advice=advice)
+            raise StoreError("this address is not Flink's REST API", path=url, found=status, advice=advice)
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise StoreError("Flink has a temporary problem", path=place, found=status)
+            raise StoreError("Flink has a temporary problem", path=url, found=status)
         if not answer.is_success:
-            raise RequestError("Flink refuses the request", path=place, found=status)
+            raise RequestError("Flink refuses the request", path=url, found=status)
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RequestError(
                 "this address is not Flink's REST API",
-                path=place,
+                path=url,
                 expected=f"Flink's JSON: {error}",
                 found=answer.text[:100],
                 advice="check the address, and the proxy in front of Flink",

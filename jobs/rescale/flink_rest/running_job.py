@@ -31,20 +31,20 @@ class _JobState(msgspec.Struct, frozen=True):
         """Whether the job is in a terminal state."""
         return self.state in _ENDED
 
-    def _runs(self, restored: int, tasks: int) -> bool:
-        """Tell whether the job has finished, or all of its tasks have restored their state and run or have finished."""
+    def _tasks_run(self, restored: int, tasks: int) -> bool:
+        """Return whether the job has finished, or each of its tasks has restored its state and runs or has finished."""
         return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
 
 
 class JobLine(_JobState, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and as `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts its tasks by state, and in `total`."""
 
     tasks: Mapping[str, int] = {}
 
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        return self._runs(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
+        return self._tasks_run(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
 
 
 class Vertex(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Job(_JobState, frozen=True):
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
         states = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
-        return self._runs(sum(states[state] for state in _RESTORED), states.total())
+        return self._tasks_run(sum(states[state] for state in _RESTORED), states.total())
 
     @property
     def parallelism(self) -> int:

@@ -6,7 +6,8 @@ the levels of the databases, the next round continues the base itself, with all 
 A checkpoint that continues no round becomes a new base. Files beside the target record progress (`runstate.states`).
 
 A round is proven by its changes, which does not prove that the right keys were compared. So, while the job runs, every
-record of the first round after a base is compared, too. Later rounds continue it, so a wrong row would stay in them.
+record of the first round after a base is compared, too. Later rounds continue that round, so a wrong row would stay in
+them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from rescale.text.errors import IntegrityError, RequestError, RescaleError, Snap
 
 POLL_SECONDS = 1.0
 _ATTEMPTS = 5
-"""Attempts to pin the newest checkpoint, whose files go before its `_metadata` does."""
+"""Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
 
 Mover = Callable[[Plan, Proof], None]
 """Moves the state of a claimed plan and certifies the result."""
@@ -65,9 +66,10 @@ Mover = Callable[[Plan, Proof], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a follower, None for none.
+    """Limits of a follower; None stands for no limit.
 
-    It ends after `max_rounds` rounds, not counting the base. A copy of every `publish_every`-th round is published.
+    The follower ends after `max_rounds` rounds, not counting the base. It publishes a copy of every `publish_every`-th
+    round.
     `pause_above` is the largest average rate, in bytes per second.
     """
 
@@ -149,7 +151,7 @@ class Follower:
             thread.join()
 
     def newest_round(self) -> Round | None:
-        """Return the newest round, or None before the base is there."""
+        """Return the newest round, or None before the base exists."""
         rounds = finished_rounds(self.target)
         return read_round(self.target, rounds[-1]) if rounds else None
 
@@ -353,7 +355,7 @@ class Follower:
             self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
-        """Compare every record of the newest round with its checkpoint, unless one since the base already was.
+        """Compare every record of the newest round with its checkpoint, unless this was done since the base.
 
         Raises `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
         """

@@ -76,8 +76,8 @@ def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapsho
             plan = continued_plan(full.plan, full.snapshot, base, between)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             where = f" (operator {error.operator!r})" if error.operator else ""
-            but = f": {error.found}" if error.found else ""
-            reasons.append(f"{error.what}{where}{but}")
+            detail = f": {error.found}" if error.found else ""
+            reasons.append(f"{error.what}{where}{detail}")
             continue
         return RoundPlan(full._replace(plan=plan), kind, next(iter(reasons), None), begun)
     return RoundPlan(full, RoundKind.BASE, next(iter(reasons), None), begun)

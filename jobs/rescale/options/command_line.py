@@ -51,10 +51,10 @@ def values_of(arguments: argparse.Namespace, command: str) -> Values:
 
     Raises `RequestError` if a file cannot be read, or is not valid.
     """
-    return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
+    return {row.name: _option_value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 
 
-def _value(row: Option, given: Any) -> Any:
+def _option_value(row: Option, given: Any) -> Any:
     if row.kind is OptionKind.CHOICE:
         return given or row.default
     if row.kind is not OptionKind.FILE or not given:
@@ -86,10 +86,10 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_from_options(values_of(arguments, command))
     surgery.kafka.merged_renames(surgery.renames)
-    return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
+    return [word for row in options_of(command) for word in _arguments_for(row, vars(arguments)[row.attribute])]
 
 
-def _words(row: Option, given: Any) -> list[str]:
+def _arguments_for(row: Option, given: Any) -> list[str]:
     if row.kind is OptionKind.LINES:
         return [f"{row.flag}={value}" for value in given]
     if row.kind is OptionKind.FLAG:

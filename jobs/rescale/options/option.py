@@ -55,7 +55,7 @@ class Group(StrEnum):
 class Field:
     """A field of the trigger form; `help` is Markdown, `pattern` a regular expression that each line must match.
 
-    A field of lines with `is_number` only takes the number for all operators.
+    With `is_number`, the field takes a single number, which applies to all operators.
     """
 
     name: str

@@ -21,17 +21,17 @@ _HELP = {
 def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Sequence[str] = ()) -> None:
     """Add `--source-profile` if a command has a source, and `--target-profile` if it has a target.
 
-    `source` and `targets` are the attributes of these places in argparse's namespace. A place that may be either is
-    named as both; it counts as a target unless `--source-profile` is given.
+    `source` and `targets` are the attributes of these places in argparse's namespace. An attribute that is in both may
+    name a source or a target; its place counts as a target unless `--source-profile` is given.
     """
     for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
         if places:
-            parser.add_argument(_flag(side), metavar="PROFILE", help=_HELP[side])
+            parser.add_argument(_profile_flag(side), metavar="PROFILE", help=_HELP[side])
     parser.set_defaults(place_of_source=source, places_of_target=tuple(targets))
 
 
 def use_profiles(arguments: argparse.Namespace) -> None:
-    """Use the given profiles in this process and its children, and declare which of its places are targets.
+    """Use the given profiles in this process and its children, and declare which places of the command are targets.
 
     Raises `RequestError` for a profile that does not exist, or if the place is not in S3.
     """
@@ -41,16 +41,18 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     if "places_of_target" not in arguments or not has_side_variables():
         return
     forget_stores()
-    own = arguments.place_of_source
-    targets = [place for place in arguments.places_of_target if place != own or StoreSide.SOURCE not in given]
+    source_attribute = arguments.place_of_source
+    targets = [
+        place for place in arguments.places_of_target if place != source_attribute or StoreSide.SOURCE not in given
+    ]
     places = {
-        StoreSide.SOURCE: _places(arguments, [] if own in targets else [own]),
+        StoreSide.SOURCE: _places(arguments, [] if source_attribute in targets else [source_attribute]),
         StoreSide.TARGET: _places(arguments, targets),
     }
     if any(places.values()):  # without places, the parent process declares the targets
         use_targets(places[StoreSide.TARGET])
-        for source, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
-            refuse_same_place(source.removesuffix("/_metadata"), target)
+        for snapshot, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
+            refuse_same_place(snapshot.removesuffix("/_metadata"), target)
     for side, profile in given.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
 
@@ -58,8 +60,8 @@ def use_profiles(arguments: argparse.Namespace) -> None:
             raise RequestError(
                 "an AWS profile is for a place in S3",
                 path=places[side][0],
-                found=f"{_flag(side)} {profile}",
-                advice=f"leave {_flag(side)} out",
+                found=f"{_profile_flag(side)} {profile}",
+                advice=f"leave {_profile_flag(side)} out",
             )
         refuse_unknown_profile(side)
 
@@ -71,9 +73,9 @@ def use_targets(targets: Iterable[str]) -> None:
 
 
 def _places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[str]:
-    given = [vars(arguments).get(attribute) for attribute in attributes]
-    return [normalise(place) for place in given if place]
+    places = [vars(arguments).get(attribute) for attribute in attributes]
+    return [normalise(place) for place in places if place]
 
 
-def _flag(side: StoreSide) -> str:
+def _profile_flag(side: StoreSide) -> str:
     return f"--{side.value.lower()}-profile"

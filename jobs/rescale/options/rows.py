@@ -9,8 +9,8 @@ from rescale.planning.request.result_files import Files, Format
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
 """Pattern of a snapshot's address. It is simple, because Airflow shows it in the error for a wrong value."""
 
-_PLANNING = ("plan", "run")
-_COMPARISON = ("validate", "diff")
+_PLAN_COMMANDS = ("plan", "run")
+_COMPARE_COMMANDS = ("validate", "diff")
 
 OPTIONS = (
     Option(
@@ -18,7 +18,7 @@ OPTIONS = (
         OptionKind.LINES,
         "the new parallelism: N for every operator whose parallelism may change, UID=N for a single one (repeatable; "
         "uid or operator id)",
-        (*_PLANNING, "follow"),
+        (*_PLAN_COMMANDS, "follow"),
         Field(
             "parallelism",
             "Parallelism",
@@ -39,7 +39,7 @@ OPTIONS = (
         "the new max parallelism (number of key groups): M for every operator except those with max parallelism 1, "
         "UID=M for a single operator (repeatable). A divisor of the old one works for every type of key; any other "
         "number needs the hash of the keys",
-        (*_PLANNING, "follow"),
+        (*_PLAN_COMMANDS, "follow"),
         Field(
             "max_parallelism",
             "Max parallelism",
@@ -61,12 +61,12 @@ OPTIONS = (
         "the hash of keys with a hashCode of your own: a formula such as 'objects-hash(a,b)'; or module:function, "
         "which returns 32 bits for a key's bytes, and is installed where Spark runs (repeatable). Every record is "
         "checked against it. Without it, common formulas are tried",
-        (*_PLANNING, "follow", "validate"),
+        (*_PLAN_COMMANDS, "follow", "validate"),
         Field(
             "key_hashes",
             "How keys hash",
             "Only for another max parallelism, and for keys with a `hashCode` of your own: lines `objects-hash(a,b)`, "
-            "`uid=objects-hash(a,b)`, or `module:function` if the operator of Airflow allows the module. Empty: common "
+            "`uid=objects-hash(a,b)`, or `module:function` if Airflow's administrator allows the module. Empty: common "
             "formulas are tried.",
             FormSection.OPERATORS,
             pattern="^(.+=)?[^=]+$",
@@ -80,7 +80,7 @@ OPTIONS = (
         "rename",
         OptionKind.LINES,
         "give all state of the operator OLD to the operator NEW: uids, or operator ids of 32 hex digits (repeatable)",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "renames",
             "Operators to rename",
@@ -99,7 +99,7 @@ OPTIONS = (
         "drop",
         OptionKind.LINES,
         "leave out the operator and all of its state (repeatable; uid or operator id)",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "drops",
             "Operators to drop",
@@ -118,7 +118,7 @@ OPTIONS = (
         OptionKind.LINES,
         "leave out one state of the operator: keyed state, timers or operator state (repeatable). If an operator loses "
         "keyed state, its other records are rewritten, whatever the parallelism",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "state_drops",
             "States to drop",
@@ -139,7 +139,7 @@ OPTIONS = (
         "leave out rows of a keyed state with a TTL whose last access is older than AGE: 30d, 12h, 90min or 45s before "
         "the snapshot was written, or a time such as 2026-10-01T00:00:00Z (repeatable). The operator's other records "
         "are rewritten, whatever the parallelism",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "old_rows",
             "Old rows to drop",
@@ -159,9 +159,9 @@ OPTIONS = (
         "restart",
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
-        "operator id). A source that is assigned its splits gets those that no subtask has finished; any other source "
-        "reads its input again",
-        (*_PLANNING, *_COMPARISON),
+        "operator id). A source whose coordinator assigns its splits gets the splits that no subtask has finished; any "
+        "other source reads its input again",
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "restarts",
             "Operators to restart",
@@ -179,7 +179,7 @@ OPTIONS = (
         "uids",
         OptionKind.FILE,
         "a file with lines `uid` or `operator-id name`: names of operators for a snapshot that has only their ids",
-        ("inspect", "match", *_PLANNING, "follow", "report"),
+        ("inspect", "match", *_PLAN_COMMANDS, "follow", "report"),
         Field(
             "operator_names",
             "Operator names",
@@ -196,7 +196,7 @@ OPTIONS = (
         "new offsets of Kafka sources: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
         "--kafka-offsets prints them. The offset is that of the next record, or earliest, latest or committed; drop "
         "leaves the partition out. Partitions that FILE does not name keep their offsets",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "kafka_offsets",
             "Kafka offsets",
@@ -217,7 +217,7 @@ OPTIONS = (
         OptionKind.LINES,
         "give the offsets of the topic OLD to the topic NEW, which must have the same records at the same offsets "
         "(repeatable)",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "kafka_topics",
             "Kafka topics to rename",
@@ -236,7 +236,7 @@ OPTIONS = (
         OptionKind.LINES,
         "convert the FlinkKafkaConsumer OLD of Flink 1.x into the KafkaSource NEW with the same offsets; without NEW "
         "the name stays (repeatable; uids or operator ids)",
-        (*_PLANNING, *_COMPARISON),
+        (*_PLAN_COMMANDS, *_COMPARE_COMMANDS),
         Field(
             "kafka_sources",
             "Kafka consumers that become sources",
@@ -256,7 +256,7 @@ OPTIONS = (
         OptionKind.CHOICE,
         "the format of keyed state in the result. keep: as in the source. canonical: every state backend except ForSt "
         "restores it, record by record. rocksdb: RocksDB opens it without a conversion",
-        _PLANNING,
+        _PLAN_COMMANDS,
         Field(
             "format",
             "Format of the result",
@@ -278,7 +278,7 @@ OPTIONS = (
         OptionKind.CHOICE,
         "RocksDB's files that the result contains unchanged. copy: copy them. refer: refer to the files of the source, "
         "which must be kept until the job has made a full checkpoint of its own",
-        _PLANNING,
+        _PLAN_COMMANDS,
         Field(
             "files",
             "Files of RocksDB",
@@ -297,17 +297,17 @@ OPTIONS = (
         "proof",
         OptionKind.CHOICE,
         "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
-        "directories that consist of the source's files by these files, without reading rows; key groups that were "
-        "copied within S3 by the store's checksums; everything else by records. changes, with --base: compare the "
-        "changed rows. The certificate says what was compared",
+        "directories made of the source's files file by file, without reading rows; compare key groups that S3 copied "
+        "by the store's checksums; compare everything else by records. changes, with --base: compare the changed rows. "
+        "The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
             "Proof",
-            "Depth of the comparison of the result with its source. With `files`, RocksDB directories that consist of "
-            "the source's files are compared by these files, without reading rows, and key groups that were copied "
-            "within S3 by the store's checksums, if there are any. The certificate says what was compared, and what "
-            "that does not prove.",
+            "Depth of the comparison of the result with its source. With `files`, RocksDB directories made of the "
+            "source's files are compared file by file, without reading rows. Key groups that S3 copied are compared by "
+            "the store's checksums, if it has any. The certificate says what was compared, and what that does not "
+            "prove.",
             FormSection.RESULT,
         ),
         "--proof files",
@@ -321,7 +321,7 @@ OPTIONS = (
         "allow-prefix",
         OptionKind.LINES,
         "also read files of the snapshot below URI (repeatable)",
-        ("inspect", "match", *_PLANNING, "follow", *_COMPARISON, "report"),
+        ("inspect", "match", *_PLAN_COMMANDS, "follow", *_COMPARE_COMMANDS, "report"),
         Field(
             "allowed_prefixes",
             "More places of state",
@@ -335,14 +335,14 @@ OPTIONS = (
     Option(
         "moved",
         OptionKind.LINES,
-        "read the files that the snapshot has in the directory OLD from NEW (repeatable). Files that were moved with "
-        "SOURCE, or with its job's directory, are found without it, unless they still exist in OLD",
-        ("inspect", "match", *_PLANNING, *_COMPARISON, "report"),
+        "read files from the directory NEW that the snapshot expects in the directory OLD (repeatable). Not needed for "
+        "files that moved with SOURCE, or with its job's directory, unless they still exist in OLD",
+        ("inspect", "match", *_PLAN_COMMANDS, *_COMPARE_COMMANDS, "report"),
         Field(
             "moved",
             "Moved files",
-            "Lines `OLD=NEW`: files that the snapshot has in the directory OLD are read from NEW. Files that moved "
-            "with the source, or with its job's directory, are found without it, unless they still exist in `OLD`.",
+            "Lines `OLD=NEW`: files that the snapshot expects in the directory `OLD` are read from `NEW`. Not needed "
+            "for files that moved with the source, or with its job's directory, unless they still exist in `OLD`.",
             FormSection.STORAGE,
             pattern=r"^\s*\S.*=.*\S\s*$",
         ),
@@ -366,7 +366,7 @@ OPTIONS = (
 """The options of a request, in the order of their sections in the form."""
 
 
-FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
+FOLLOWED_OPTIONS = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
 """Names of the options that a follower keeps for all of its rounds."""
 
 

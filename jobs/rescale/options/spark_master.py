@@ -15,7 +15,7 @@ MASTERS = "local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:POR
 
 
 class LocalMaster(NamedTuple):
-    """Spark in the driver's process: its number of `threads`, or `*`, and of `attempts` at a task if given."""
+    """Spark in the driver's process, with `threads` threads (`*`: one per core) and `attempts` at a task, if given."""
 
     threads: str
     attempts: str | None

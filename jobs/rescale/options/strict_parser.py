@@ -7,7 +7,7 @@ from typing import Any
 
 
 class StrictArgumentParser(argparse.ArgumentParser):
-    """Parser that refuses abbreviated options, and repeated ones, of which argparse takes the last value."""
+    """Parser that refuses abbreviated options, and repetition of an option that has a single value."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)

@@ -30,7 +30,7 @@ def read_limited(path: str | Path) -> str:
 
 
 def read_text(path: str, what: str) -> str:
-    """Return the text of an option's file. If it cannot be read, raises `RequestError`, which names it by `what`."""
+    """Return the text of an option's file. Raises `RequestError`, with its name `what`, if it is unreadable."""
     try:
         return read_limited(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Continuation of an earlier result: what the plan keeps of it.
+"""The part of a plan that says which earlier result it continues.
 
 The earlier result, the *base*, was made from another checkpoint of the same job. Keys are only read from files that one
 of the two checkpoints has and the other has not (`ChangePlace`). The changed rows are written to new SST files, in
@@ -29,7 +29,7 @@ class ContinuedResult:
 
 
 class BaseDatabase(NamedTuple):
-    """A RocksDB directory of the base, and the place of the changed rows above its files."""
+    """A RocksDB directory of the base; `changes` has the level and the sequence number of the changed rows above it."""
 
     database: DatabasePlace[Piece]
     changes: ChangesPlace

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-WHY = (
+_REASON = (
     "Flink restores all operators of a chain with one of their max parallelisms, and keys of the others then end up in "
     "the wrong subtasks, mostly without an error. A snapshot does not say which operators are chained; the same max "
     "parallelism for all operators is safe"
@@ -16,7 +16,7 @@ WHY = (
 
 
 def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the new max parallelisms, sorted, if they differ and any operator's is changed; else none.
+    """Return the new max parallelisms, sorted, if they differ and at least one operator gets another one; else ().
 
     `changes` holds the old and the new max parallelism of each operator. Operators that get 1 are ignored.
     """
@@ -27,4 +27,4 @@ def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
 
 def mixed_maxima_sentence(maxima: tuple[int, ...]) -> str:
     """Return a sentence on the effect of different max parallelisms, which a user must confirm."""
-    return f"operators get different max parallelisms ({' or '.join(map(str, maxima))}): {WHY}"
+    return f"operators get different max parallelisms ({' or '.join(map(str, maxima))}): {_REASON}"

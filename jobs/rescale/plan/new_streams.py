@@ -239,9 +239,9 @@ NewStream = PlannedStream | RekeyedStream | CompactedDirectory
 
 
 class NewDatabase(NamedTuple):
-    """RocksDB directory of a new subtask, which consists of copied files, and of files of the source.
+    """RocksDB directory of a new subtask: copied files, and files of the source to which the result refers.
 
-    `referred` has the files of the source, which are not copied, by their names in the directory.
+    `referred` has the latter by their names in the directory.
     """
 
     subtask: int

@@ -25,10 +25,10 @@ from rescale.plan.work_class import WorkClass
 class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
-    `id_tables` translate the state ids of sources: each has the new id, or `LEFT_OUT`, by old id. `old_keyed_bytes` are
-    the bytes of keyed state of each old subtask, to compare how evenly it is spread. `rekeying` is set if records get
-    new key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap.
-    `cutoffs` say which old rows of rekeyed state are left out.
+    `id_tables` translate the state ids of sources: each table has, by old id, the new id or `LEFT_OUT`.
+    `old_keyed_bytes` are the bytes of keyed state of each old subtask, to show how the skew changes. `rekeying` is set
+    if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the
+    heap. `cutoffs` say which old rows of rekeyed state are left out.
     """
 
     operator_id: str
@@ -93,8 +93,8 @@ class OperatorPlan:
     @property
     def in_rocksdb(self) -> bool:
         """Whether the new keyed state consists of RocksDB directories."""
-        made = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
-        return made or bool(self.databases or self.compacted)
+        has_new_directories = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
+        return has_new_directories or bool(self.databases or self.compacted)
 
     @property
     def is_compressed(self) -> bool:

@@ -12,7 +12,7 @@ def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None
     """Yield the bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
     for piece in pieces:
         if piece.file is None:
-            yield _literal(plan, piece)
+            yield _literal_bytes(plan, piece)
         else:
             yield from plan.contents.chunks(extent_of(piece), at_once or plan.chunk_size)
 
@@ -20,10 +20,10 @@ def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None
 def read_piece(plan: Plan, piece: Piece) -> tuple[str, bytes]:
     """Return the URI of a small piece, such as a header, and all its bytes."""
     if piece.file is None:
-        return plan.target, _literal(plan, piece)
+        return plan.target, _literal_bytes(plan, piece)
     extent = extent_of(piece)
     return plan.contents.uri(extent), plan.contents.read(extent)
 
 
-def _literal(plan: Plan, piece: Piece) -> bytes:
+def _literal_bytes(plan: Plan, piece: Piece) -> bytes:
     return plan.literals[piece.start : piece.start + piece.length]

@@ -2,8 +2,8 @@
 
 The same snapshot and request give the same plan and the same digest. All later steps only execute the plan, so the
 bytes of the result depend on nothing else. The digest, which is part of the names of the result's files, covers all
-decisions of the plan. It does not cover the warnings, so that a release that words one differently can resume runs of
-the release before.
+decisions of the plan. It does not cover the warnings, so that the next release may reword a warning and still resume
+runs of this release.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def mixed_maxima(self) -> tuple[int, ...]:
-        """The new max parallelisms if they differ, which a user must confirm; else none (`mixed_maxima`)."""
+        """The new max parallelisms if they differ, which a user must confirm; else () (`mixed_maxima`)."""
         return mixed_maxima((operator.max_parallelism, operator.new_max_parallelism) for operator in self.operators)
 
     @property

@@ -38,5 +38,5 @@ def prepared_piece(stream: NewStream) -> Piece | None:
 def identity(file: SourceFile, piece: Piece) -> str:
     """Return the identity of `piece`, which lies in `file`, as hex digits."""
     etag = None if file.pin.etag is None else file.pin.etag.strip('"')
-    known = [file.uri, piece.start, piece.length, file.pin.size, etag, file.pin.mtime_ns]
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:_HEX_DIGITS]
+    parts = [file.uri, piece.start, piece.length, file.pin.size, etag, file.pin.mtime_ns]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_HEX_DIGITS]

@@ -15,9 +15,8 @@ class Proof(StrEnum):
     """Compare all records and all elements."""
 
     FILES = "files"
-    """Compare files instead of rows in RocksDB directories made of the source's files, the store's checksums of copied
-    key groups, and the records and elements of everything else."""
-
+    """In RocksDB directories made of the source's files, compare files instead of rows. Compare copied key groups by
+    the store's checksums, and everything else by its records and elements."""
     CHANGES = "changes"
     """Compare the rows that changed since the continued result, check that all other files are those of that result,
     and compare everything else by its records."""
@@ -28,8 +27,8 @@ def refuse_impossible_proof(*, possible: bool) -> None:
     if not possible:
         raise RequestError(
             "no state of this plan can be proven by files",
-            expected="an operator whose state is and remains in RocksDB directories with the same max parallelism; or "
-            "key groups that are copied within the same S3",
+            expected="an operator whose state is in RocksDB, stays there and keeps its max parallelism; or key groups "
+            "that are copied within one S3 store",
             found="none",
             advice=Advice("leave ", mention("proof"), " out, and all records are compared"),
         )

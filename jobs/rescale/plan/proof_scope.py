@@ -14,8 +14,8 @@ from rescale.text.errors import RequestError
 def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
-    Raises `RequestError` if no state of this plan can be proven in this way. If RocksDB must rewrite files in every
-    directory, or if all copied state is small enough for `_metadata`, the proof is only deeper than requested.
+    Raises `RequestError` if no state of this plan can be proven in this way. It is no error if a proof by files has to
+    compare every record: if RocksDB must rewrite files in every directory, or if `_metadata` holds all copied state.
     """
     if proof is Proof.RECORDS:
         return None
@@ -41,9 +41,11 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
         return "proof: copied state is compared by the store's checksums, and read where there are none"
     if not whole:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
-    many, its = (f"{whole} RocksDB directories are", "their") if whole > 1 else ("1 RocksDB directory is", "its")
+    directories, their = (
+        (f"{whole} RocksDB directories are", "their") if whole > 1 else ("1 RocksDB directory is", "its")
+    )
     more = f"; {rewritten} with files that RocksDB rewrites, by all records" if rewritten else ""
-    return f"proof: {many} compared by {its} files, without reading {its} rows{more}"
+    return f"proof: {directories} compared by {their} files, without reading {their} rows{more}"
 
 
 def _copied_streams(operator: OperatorPlan) -> list[CopiedKeyGroups]:

@@ -15,10 +15,10 @@ from rescale.snapshot.places import ChangePlace, DatabasePlace, Place, StreamPla
 
 
 class PlannedSource(NamedTuple):
-    """Records of the source that get new key groups: their place, in which headers are pieces.
+    """Records of the source that get new key groups, at a `place` whose headers are pieces.
 
     `ids` is the number of the operator's table that translates state ids; None if the ids stay. `estimates` are the
-    estimated bytes of each key group, empty for a stream, whose place has the exact ones.
+    estimated bytes of each key group, empty for a stream, whose place has the exact sizes.
     """
 
     place: Place[Piece]
@@ -36,12 +36,12 @@ class PlannedSource(NamedTuple):
 
 
 _WORK_OF_ROWS, _WORK_OF_CHANGES = 3, 0.25
-"""Work per byte, relative to a stream of key groups: of a database, whose rows are compressed, and of changed files, of
-which most rows are only compared, not written."""
+"""Work per byte, relative to a stream of key groups. A database takes more, because its rows are compressed; changed
+files take less, because most of their rows are only compared, not written."""
 
 
 def work_of(place: Place[Piece]) -> int:
-    """Return the work to move the records at a place, as the bytes of key-group streams that take as long."""
+    """Return the work to move the records at a place, in bytes of a key-group stream that takes as long to move."""
     match place:
         case DatabasePlace():
             return place.size * _WORK_OF_ROWS
@@ -124,5 +124,5 @@ class Rekeying:
         classes = [0] * math.gcd(old, new)
         for key_group, size in self.key_group_sizes():
             classes[key_group % len(classes)] += size
-        each = new // len(classes)
-        return tuple(classes[key_group % len(classes)] // each for key_group in range(new))
+        groups_per_class = new // len(classes)
+        return tuple(classes[key_group % len(classes)] // groups_per_class for key_group in range(new))

@@ -66,7 +66,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
-    files = _Files(plan)
+    files = _PlanFiles(plan)
     numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
     operators: list[OperatorPlan] = []
     notes: list[str] = []
@@ -107,7 +107,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
 
 
 def rounds_left(base: Base) -> int:
-    """Return the number of rounds of changes that still fit above a base's directories written row by row."""
+    """Return how many more rounds of changes fit above the directories that the base's run wrote row by row."""
     by_rows = {
         operator.operator_id
         for operator in base.plan.operators
@@ -126,13 +126,13 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     plan_labels = {operator.operator_id: operator.label for operator in plan.operators}
     base_labels = {operator.operator_id: operator.label for operator in base.plan.operators}
     if plan_labels.keys() != base_labels.keys():
-        odd = next(iter(plan_labels.keys() ^ base_labels.keys()))
+        differing = next(iter(plan_labels.keys() ^ base_labels.keys()))
         raise RequestError(
             "the base is the result of another job, or of another version of the job's graph",
             path=base.result.target,
-            operator=plan_labels.get(odd) or base_labels[odd],
+            operator=plan_labels.get(differing) or base_labels[differing],
             expected=f"the {len(plan_labels)} operators of {plan.source}",
-            found=f"{len(base_labels)} operators" + ("" if odd in base_labels else ", this one not among them"),
+            found=f"{len(base_labels)} operators" + ("" if differing in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
     before = {operator.operator_id: operator for operator in base.plan.operators}
@@ -150,7 +150,7 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
             )
 
 
-class _Files:
+class _PlanFiles:
     """The files of a plan, and of the other snapshots that it reads, each with one number."""
 
     def __init__(self, plan: Plan) -> None:
@@ -197,7 +197,7 @@ class _OperatorContinuation:
     later_snapshot: Snapshot
     base: Base
     between: Sequence[Snapshot]
-    plan_files: _Files
+    plan_files: _PlanFiles
     later_numbers: Sequence[int]
     source_numbers: Sequence[int]
     result_numbers: Sequence[int]
@@ -263,9 +263,9 @@ class _OperatorContinuation:
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
         if before is None or not _is_written_by_row(before):
-            return "the base does not keep it in RocksDB directories of its own"
+            return "the base has no RocksDB directories that were written for it row by row"
         if before.key_hash != rekeying.key_hash:
-            return f"its keys hash by {rekeying.key_hash}, and in the base by {before.key_hash}"
+            return f"its keys are hashed by {rekeying.key_hash}, but in the base by {before.key_hash}"
         keys = [
             require_header(database.parsed).key_serializer
             for database in (*self.earlier.databases, *self.later.databases)
@@ -281,7 +281,7 @@ class _OperatorContinuation:
             if gone := sorted(database.states - states):
                 return f"the base has a state that is not in the later checkpoint: {gone[0]}"
             if place_of_changes(database.source.manifest) is None:
-                return "the base has no level left for more changes"
+                return "no level of RocksDB is free for more changes above the base"
         return None
 
     def rekeying_of_changes(self) -> Rekeying:
@@ -310,7 +310,7 @@ class _OperatorContinuation:
         )
 
     def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:
-        """Return the SST files of a directory that may hold changes, and by name those of checkpoints in between."""
+        """Return the SST files of a directory that may hold changes, and those of checkpoints in between, by name."""
         checkpoints = [
             (snapshot, database)
             for snapshot in self.between
@@ -352,7 +352,7 @@ class _OperatorContinuation:
         assert either is not None
         own = either.key_groups
         place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
-        return PlannedSource(place, None, _scaled(either.key_group_sizes, place.size))
+        return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
@@ -375,7 +375,7 @@ def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece
     return database_place(database, piece_of(header._replace(file=numbers[header.file]))).renumbered(numbers)
 
 
-def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:
+def _scaled_sizes(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     """Return numbers in proportion to `sizes` that add up to about `total`."""
     old_total = max(sum(sizes), 1)
     return tuple(size * total // old_total for size in sizes)

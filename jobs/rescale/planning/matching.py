@@ -258,7 +258,8 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
 
-    A pair is `sure` if both sides or neither have states, and the job has the name nowhere else.
+    With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
+    have the old operator's name.
     """
     by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
     names = {operator.name for operator in new}
@@ -274,7 +275,7 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
 
 
 def _contradict(before: Counterpart, after: Counterpart) -> bool:
-    """Return whether both have states, but none in common, or one with the same name and another type."""
+    """Return whether both have states, but share none of them, or give a state of the same name different types."""
     if not before.types or not after.types:
         return False
     types = dict(before.types)

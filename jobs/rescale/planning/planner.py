@@ -76,7 +76,7 @@ def make_plan(
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
     literals = Literals(snapshot.written)
-    registered = user_serializers(_serializers(snapshot))
+    registered = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
     operators = tuple(
@@ -113,7 +113,7 @@ def make_plan(
     )
 
 
-def _serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
+def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
         keyed = {id(header): header for header in operator.keyed_headers if header is not None}
@@ -158,9 +158,9 @@ class _OperatorPlanner:
         headers = HeaderPlanner(operator.label, self.literals)
         groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
         if by_record:
-            keyed = self._by_record(operator, shape, headers, groups, key_hash)
+            keyed = self._plan_records(operator, shape, headers, groups, key_hash)
         elif becomes_databases(operator, wanted):
-            keyed = self._directories(operator, shape, headers, groups)
+            keyed = self._plan_directories(operator, shape, headers, groups)
         else:
             keyed = _PlannedKeyed(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
@@ -183,28 +183,28 @@ class _OperatorPlanner:
             cutoffs=operator.cutoffs,
         )
 
-    def _by_record(
+    def _plan_records(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
         wanted = self.request.format
-        stay = keeps_heap_timers(operator, wanted)
+        timers_stay = keeps_heap_timers(operator, wanted)
         rekeying = plan_rekeyed(
             operator,
             shape,
             headers,
             self.literals,
             key_hash,
-            timers=() if stay else operator.heap_timers,
+            timers=() if timers_stay else operator.heap_timers,
             created=_creation_time(self.snapshot) if becomes_databases(operator, wanted) else None,
             stays_on_heap=stays_on_heap(operator, wanted),
         )
         if shape.max_parallelism == operator.max_parallelism:
-            return _PlannedKeyed(groups.raw_streams() if stay else groups.own_raw_streams(), rekeying)
-        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if stay else None
+            return _PlannedKeyed(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
+        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if timers_stay else None
         return _PlannedKeyed((), rekeying, heap_timers)
 
-    def _directories(
+    def _plan_directories(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner
     ) -> _PlannedKeyed:
         """Plan RocksDB directories that are assembled from whole files, or compacted."""

@@ -16,7 +16,7 @@ from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import SnapshotError, UnsupportedError, located
 
-_NOT_READ = (StateKind.KEY_VALUE_V2,)
+_UNREADABLE_KINDS = (StateKind.KEY_VALUE_V2,)
 """`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
 
 
@@ -37,16 +37,16 @@ def refuse_unread(operator: Operator) -> None:
             found=" and ".join(operator.kinds),
             advice=ANOTHER,
         )
-    unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
-    if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
+    without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
+    if operator.raw_timers and without_timers:  # an operator with raw keyed state of its own has its timers elsewhere
         raise SnapshotError(
             "the raw keyed state of some subtasks holds timers, but other subtasks have raw keyed state without timers",
             operator=operator.label,
             expected="timers in every subtask with raw keyed state",
-            found=f"other bytes in subtask {unlike[0]}: the offsets of its key groups may be damaged",
+            found=f"other bytes in subtask {without_timers[0]}: the offsets of its key groups may be damaged",
             advice=ANOTHER,
         )
-    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
+    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _UNREADABLE_KINDS]
     if foreign:
         raise UnsupportedError(
             "keyed state that ForSt keeps for the asynchronous state API cannot be read",

@@ -1,8 +1,8 @@
 """Sizes of the tasks, units and parts that work is cut into, and how many of each there may be.
 
-A state of 100 TB gets larger ones, for two reasons. The driver keeps a record of every task, unit and part in memory.
-And every map task may have rows for every reduce task of a shuffle: with too many of both, the shuffle's blocks become
-too small to fetch.
+A state of 100 TB is cut into larger tasks, units and parts, for two reasons. The driver keeps a record of every task,
+unit and part in memory. And every map task may have rows for every reduce task of a shuffle: with too many of both, the
+shuffle's blocks become too small to fetch.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ MOST_UNITS = 100_000
 """Largest number of units to copy: if there are more parts, a unit has several of them."""
 
 
-def part_size_for(size: int, good: int) -> int:
-    """Return the part size for a state of `size` bytes: `good`, or larger so that there are at most `MOST_PARTS`."""
-    return max(good, min(LARGEST_PART, -(-size // MOST_PARTS)))
+def part_size_for(size: int, preferred: int) -> int:
+    """Return the part size for a state of `size` bytes: `preferred`, or larger to need at most `MOST_PARTS`."""
+    return max(preferred, min(LARGEST_PART, -(-size // MOST_PARTS)))

@@ -25,7 +25,7 @@ def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False
     Raises `RequestError` if the plan has not claimed its target.
     """
     permit(plan, Transition.ASK)
-    question = msgspec.json.encode(Question(by, _now()))
+    question = msgspec.json.encode(Question(by, _time_now()))
     _put_if_absent(places_of(plan).question, question, accept_unconditional=accept_unconditional)
     return _existing_document(approval_of(places_of(plan)).question, places_of(plan).question)
 
@@ -38,7 +38,7 @@ def decide(
     `by` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
     """
     permit(plan, Transition.ASK)
-    decision = msgspec.json.encode(Decision(approved, answer, by, _now()))
+    decision = msgspec.json.encode(Decision(approved, answer, by, _time_now()))
     _put_if_absent(places_of(plan).decision, decision, accept_unconditional=accept_unconditional)
     return _existing_document(approval_of(places_of(plan)).decision, places_of(plan).decision)
 
@@ -47,7 +47,7 @@ def decide_cut_over(
     target: str, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
 ) -> Decision:
     """Put the decision on the cut-over to a followed target if there is none, and return the decision."""
-    uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _now()))
+    uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _time_now()))
     _put_if_absent(uri, decision, accept_unconditional=accept_unconditional)
     return _existing_document(cut_over_decision(target), uri)
 
@@ -68,5 +68,5 @@ def _existing_document(document: D | None, uri: str) -> D:
     return document
 
 
-def _now() -> str:
+def _time_now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -75,17 +75,17 @@ def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snap
         prefixes = [*plan.allow_prefixes, *allow_prefixes]
         source = open_candidate(plan.files[0].uri, plan.source, prefixes, moves=plan.moves)
     except SnapshotError as error:
-        raise _source_changed(target, error.path or plan.source, error.what) from None
+        raise _changed_error(target, error.path or plan.source, error.what) from None
     if source.metadata_sha256 != plan.metadata_sha256:
-        raise _source_changed(target, source.metadata_uri, "another checkpoint")
+        raise _changed_error(target, source.metadata_uri, "another checkpoint")
     planned = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
         if not pin.matches(planned.get(uri)):
-            raise _source_changed(target, uri, "no file" if uri in source.missing else "another version of the file")
+            raise _changed_error(target, uri, "no file" if uri in source.missing else "another version of the file")
     return source
 
 
-def _source_changed(target: str, path: str, change: str) -> RequestError:
+def _changed_error(target: str, path: str, change: str) -> RequestError:
     return RequestError(
         f"the source checkpoint of the base {target} has changed, so the changes since then are unknown",
         path=path,

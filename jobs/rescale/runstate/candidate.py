@@ -36,7 +36,7 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """Put the candidate beside the target. Validation compares it with the source, and publication copies it.
 
     In a published target, the candidate is the existing `_metadata`, not one built from the handles, so that validation
-    can show that it belongs to another plan.
+    notices a result of another plan.
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
@@ -52,12 +52,12 @@ def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandl
     handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
     planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:
-        odd = min(handles.keys() ^ planned)
+        differing = min(handles.keys() ^ planned)
         raise IntegrityError(
             "the written handles do not match the planned streams",
-            operator=odd[0],
+            operator=differing[0],
             expected=f"{len(planned)} streams",
-            found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
+            found=f"{len(handles)}, differing in the {differing[1]} stream of subtask {differing[2]}",
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
@@ -83,13 +83,15 @@ def _operator_state(
         entry,
         parallelism=planned.new_parallelism,
         subtasks=tuple(
-            subtask if subtask.finished else replace(subtask, state=_state(entry.operator_id, subtask.index, handles))
+            subtask
+            if subtask.finished
+            else replace(subtask, state=_subtask_state(entry.operator_id, subtask.index, handles))
             for subtask in subtasks
         ),
     )
 
 
-def _state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
+def _subtask_state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
     by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
     keyed, raw_keyed = by_slot[Slot.KEYED], by_slot[Slot.RAW_KEYED]
     operator, raw_operator = by_slot[Slot.OPERATOR], by_slot[Slot.RAW_OPERATOR]

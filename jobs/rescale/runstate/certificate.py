@@ -27,9 +27,11 @@ from rescale.text.errors import IntegrityError, RequestError
 COMPLETE = "complete"
 
 _DIGEST = "document_sha256"
-_VALIDATE = Advice(command("validate"), "; else ", SAME_COMMAND)
-_DAMAGED = Advice("if the result is published, move the certificate away, then compare it with its source: ", _VALIDATE)
-_ADVICE = Advice("if the result is published, compare it with its source: ", _VALIDATE)
+_VALIDATE_ADVICE = Advice(command("validate"), "; else ", SAME_COMMAND)
+_DAMAGED_ADVICE = Advice(
+    "if the result is published, move the certificate away, then compare it with its source: ", _VALIDATE_ADVICE
+)
+_COMPARE_ADVICE = Advice("if the result is published, compare it with its source: ", _VALIDATE_ADVICE)
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,10 @@ class CertifiedTables:
 
 @dataclass(frozen=True)
 class CertifiedChanges:
-    """Changes of an operator since the base: rows that `left` (replaced or deleted), and rows that `came` (new ones).
+    """Changes of an operator since the base: `left` counts removed rows, and `came` added rows.
 
-    The result contains `files_of_base` files of the base unchanged. The digest of a state is the base's digest, less
-    the rows that left, plus the rows that came.
+    A row whose value changed counts as removed and as added. The result contains `files_of_base` files of the base
+    unchanged. The digest of a state is the base's digest, less the removed rows, plus the added rows.
     """
 
     left: int
@@ -195,7 +197,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 path=places.metadata,
                 expected=certificate.candidate_sha256,
                 found=published,
-                advice=_ADVICE,
+                advice=_COMPARE_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
     if metadata is not None:  # only after the certificate, since a candidate in `_metadata` counts as certified
@@ -212,7 +214,7 @@ def read_certificate(target: str) -> Certificate:
         digest = fields.pop(_DIGEST, None)
         certificate = msgspec.convert(fields, Certificate)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED) from None
+        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED_ADVICE) from None
     expected = _digest(fields)
     if digest != expected or certificate.verdict != COMPLETE:
         raise IntegrityError(
@@ -220,7 +222,7 @@ def read_certificate(target: str) -> Certificate:
             path=uri,
             expected=digest,
             found=expected,
-            advice=_DAMAGED,
+            advice=_DAMAGED_ADVICE,
         )
     return certificate
 

@@ -49,7 +49,7 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
     """
     named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
     files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
-    for file, now in _changed(target, files):
+    for file, now in _changed_files(target, files):
         raise StoreError(
             "a file of the result changed while it was compared",
             path=file.uri(target),
@@ -62,7 +62,7 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
     """Raise `IntegrityError` with the first file that is not in its certified version."""
-    changed = list(_changed(target, files))
+    changed = list(_changed_files(target, files))
     if not changed:
         return
     file, now = changed[0]
@@ -86,17 +86,17 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
         )
     )
-    more = f" ({len(changed)} such files)" if len(changed) > 1 else ""
+    number_of_files = f" ({len(changed)} such files)" if len(changed) > 1 else ""
     raise IntegrityError(
         what,
         path=file.uri(target),
         expected=file.pin,
-        found=f"{now or 'no file'}{more}",
+        found=f"{now or 'no file'}{number_of_files}",
         advice=advice,
     )
 
 
-def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
+def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
     """Yield each file that is not in its certified version, with its current version (None: it does not exist).
 
     A listing may be outdated, so each file that differs in it is looked up again. Files of the source are not listed:

@@ -41,8 +41,8 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     refuse_unavailable_target(plan)
     take_documents(plan.target)
     store_plan(plan)
-    who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
-    document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
+    claimant = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
+    document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant}, indent=1).encode()
     if store.stat(place) is None:
         if accept_unconditional:
             store.put(place, document)
@@ -59,10 +59,10 @@ def _probe_conditions(store: Store, target: str) -> None:
     """
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
-    honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
+    honours_both = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
     with suppress(LockedError):  # a locked probe stays, like other leftovers
         store.delete([probe])
-    if not honours:
+    if not honours_both:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
             path=target,
@@ -98,33 +98,33 @@ class PlannedNames:
     With `prepared`, names of all files that were copied ahead are included: the run removes those it does not need.
     """
 
-    whole: frozenset[str]
-    beginnings: tuple[str, ...]
+    names: frozenset[str]
+    prefixes: tuple[str, ...]
     prepared: bool = False
 
     def __contains__(self, file: str) -> bool:
-        return file in self.whole or file.startswith(self.beginnings) or (self.prepared and is_prepared_file(file))
+        return file in self.names or file.startswith(self.prefixes) or (self.prepared and is_prepared_file(file))
 
 
 def planned_names(plan: Plan) -> PlannedNames:
     """Return the names of all files that the plan's result may hold, without `_metadata`."""
-    named = [
+    streams_by_name = [
         (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
     ]
     directories = tuple(
-        f"{file}-" for file, stream in named if isinstance(stream, RekeyedDirectory | CompactedDirectory)
+        f"{file}-" for file, stream in streams_by_name if isinstance(stream, RekeyedDirectory | CompactedDirectory)
     )
-    return PlannedNames(frozenset(file for file, _ in named), directories, plan.prepared)
+    return PlannedNames(frozenset(file for file, _ in streams_by_name), directories, plan.prepared)
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
-    ours = planned_names(plan)
+    planned = planned_names(plan)
     if store.stat(plan.target) is not None:
         raise RequestError(
             "the target is a file", path=plan.target, advice="choose a directory that does not exist yet"
         )
     entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
-    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in ours]
+    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
     published = any(name(entry.uri) == "_metadata" for entry in entries)
     if published and claimed_by(plan.target) != plan.digest:
         foreign.append(places_of(plan).metadata)
@@ -134,7 +134,7 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             path=plan.target,
             expected="an empty or absent directory",
             found=_published_result(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
-            advice=_other_target(plan.target, published, foreign),
+            advice=_occupied_advice(plan.target, published, foreign),
         )
 
 
@@ -152,7 +152,7 @@ def _published_result(target: str, published: bool) -> str | None:
     return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
-def _other_target(target: str, published: bool, foreign: Sequence[str]) -> str:
+def _occupied_advice(target: str, published: bool, foreign: Sequence[str]) -> str:
     """Return advice for an occupied target; `discard` keeps files that no run has written."""
     if published:
         return "name another target"

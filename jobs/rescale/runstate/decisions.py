@@ -31,7 +31,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the plan is approved, the answer as a clause, the run that got it (as key and value), and the time."""
+    """Whether the plan is approved, the answer as a clause, the run that got the answer (key and value), the time."""
 
     approved: bool
     answer: str

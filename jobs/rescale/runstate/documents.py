@@ -87,7 +87,7 @@ def _is_result(data: bytes) -> bool:
 def load_plan(uri: str) -> Plan:
     """Return the plan in a file. Raises `SnapshotError` if it is not a plan, or not the plan that the name promises.
 
-    Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
+    Raises `StoreError`, which is worth a retry, if a second read does not confirm the error.
     """
     return read_again_on_failure(lambda: _read_plan(uri), DOCUMENTS)
 

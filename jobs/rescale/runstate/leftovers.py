@@ -21,5 +21,5 @@ def clear_leftovers(places: Places) -> None:
     store.abort_parts(places.target, lambda uri: uri == places.metadata or plan_in_name(name(uri)) is not None)
     store.abort_parts(beside(places.target), lambda uri: is_document(places.target, uri))
     staged = [entry.uri for entry in store.list(staging) if is_document(places.target, entry.uri)]
-    with suppress(LockedError):  # they are harmless
+    with suppress(LockedError):  # locked files are harmless
         store.delete(staged)

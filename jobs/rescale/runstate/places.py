@@ -148,7 +148,7 @@ def is_staged(name: str) -> bool:
 def plan_in_name(name: str) -> str | None:
     """Return the first eight digits of the plan that a file of state belongs to; None for any other file.
 
-    A file that was copied ahead, which no plan owns, has `PREPARED` instead.
+    A file that was copied ahead belongs to no plan: the result is `PREPARED`.
     """
     match = _STATE.fullmatch(name)
     return match[1] if match else None

@@ -69,7 +69,7 @@ def prepared_sizes(plan: Plan) -> dict[str, int]:
 
 
 def begin_preparing(plan: Plan) -> None:
-    """Let the target be prepared by this plan.
+    """Put the plan of a preparation beside its target, so that files may be copied into the target.
 
     Raises `RequestError` if a run has claimed it, if it holds files of others, or if the plan names no file to copy.
     """

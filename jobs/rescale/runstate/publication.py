@@ -69,7 +69,7 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     """
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.publishing, b"the _metadata of this result was about to be put\n")
-    _give_way(plan, claim)
+    _refuse_discarded(plan, claim)
     return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
 
@@ -80,14 +80,14 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
         contents.append(read_document(uri))
         if contents[-1] == candidate:
             return
-    another = RequestError(
+    other_metadata = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
         found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
         advice="name another target",
     )
-    raise another if contents[0] == contents[1] else misread([RESULT], another)
+    raise other_metadata if contents[0] == contents[1] else misread([RESULT], other_metadata)
 
 
 def _put_published_mark(plan: Plan) -> None:
@@ -138,19 +138,19 @@ def _claim_on(plan: Plan) -> Claim | None:
     return read_again_on_failure(lambda: claim_on(plan.target), DOCUMENTS)
 
 
-def _give_way(plan: Plan, claim: Claim | None) -> None:
+def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first stops by itself.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
     could end between the two checks. If the claim has changed, the mark that was just put is void, and is removed.
     """
     discarded = is_being_discarded(plan.target)
-    now = _claim_on(plan)
-    if now != claim:
-        now = _read_twice(plan)
-    if now == claim and not discarded:
+    current = _claim_on(plan)
+    if current != claim:
+        current = _read_twice(plan)
+    if current == claim and not discarded:
         return
-    if now != claim:
+    if current != claim:
         open_store(plan.target).delete([places_of(plan).publishing])
     raise RequestError(
         "the result was discarded before it was published",

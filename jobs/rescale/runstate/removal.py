@@ -48,7 +48,7 @@ _PLAN = re.compile(rb"[0-9a-f]{64}")
 _FILES_BETWEEN_CHECKS = 500
 """Number of files deleted between two ownership checks."""
 
-_MAX_ROUNDS = 3
+_MAX_LISTINGS = 3
 """Largest number of listings with new files: an outdated listing explains one, an active run explains more."""
 
 
@@ -75,14 +75,14 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     _refuse_copied_documents(target, digest)
     plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
-    _give_way(state, target)
+    _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
     of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
         _put_note(Places(target, digest))
-        _give_way(state_of(target, digest), target)
-    _give_way_to_another(target, plan)
+        _refuse_undiscardable(state_of(target, digest), target)
+    _refuse_overtaken(target, plan)
     clear_leftovers(Places(target, ""))
     _remove_documents(listing, plan)
     _remove_files(target, files, plan)
@@ -118,8 +118,8 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """Files in a target and beside it; `documents` are the documents of runs among the latter.
 
-    `beside` lacks the files of the target's follower, which are known to be its own only while its document exists.
-    With `keeps_prepared`, files that were copied ahead are in none of the lists.
+    `beside` lacks the files of the target's follower, which can be recognised only while the follower's document
+    exists. With `keeps_prepared`, files that were copied ahead are in none of the lists.
     """
 
     target: str
@@ -163,7 +163,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     """
     if digest is None:
         if listing.inside and not listing.documents:
-            raise _not_ours(listing.target, listing.inside)
+            raise _not_ours_error(listing.target, listing.inside)
         return listing.prepared
     if state is State.EMPTIED:
         refuse_unless(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
@@ -199,7 +199,7 @@ def _remove_last(listing: _Listing, plan: str | None) -> None:
 
 def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
     """Delete files. Raises `RequestError` if another discard has ended: earlier checks may no longer hold."""
-    _give_way_to_another(target, plan)
+    _refuse_overtaken(target, plan)
     open_store(target).delete(uris)
 
 
@@ -222,14 +222,14 @@ def _put_note(places: Places) -> None:
         store.put(note, text)
 
 
-def _give_way(state: State, target: str) -> None:
+def _refuse_undiscardable(state: State, target: str) -> None:
     """Remove the note and raise `RequestError` if nothing may be discarded in this state."""
     if Transition.DISCARD not in TRANSITIONS[state]:
         _delete_existing([discarding_place(target)], target)
     refuse_unless(state, Transition.DISCARD, target)
 
 
-def _give_way_to_another(target: str, digest: str | None) -> None:
+def _refuse_overtaken(target: str, digest: str | None) -> None:
     """Raise `RequestError` if another discard has ended meanwhile: the files may belong to a new run.
 
     `digest` is that of the discarded plan; None if there was no claim, and so there is no note.
@@ -265,7 +265,7 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     """
     store = open_store(target)
     removed: list[str] = []
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_LISTINGS):
         new = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
         if not new:
             return removed
@@ -279,7 +279,7 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     )
 
 
-def _not_ours(target: str, inside: Sequence[str]) -> RequestError:
+def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
     late = [uri for uri in inside if plan_in_name(name(uri)) is not None]
     if not late:
         return RequestError(

@@ -38,9 +38,9 @@ like a result that was never published. No store puts two objects at once, so on
 after it.
 
 * `publishing` alone says that `_metadata` may have existed. Only `withdraw` may delete anything in the target. The
-  plan may publish: all files are in their certified versions, and none is changed. Either the result was never
-  published, or the run was killed between two requests and the job deleted `_metadata` before any run looked; then
-  `_metadata` is put again with the same bytes.
+  plan may publish, as long as all files are in their certified versions. Either the result was never published, or the
+  run was killed between two requests and the job deleted `_metadata` before any run looked; then `_metadata` is put
+  again with the same bytes.
 * `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
   `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target but `withdraw`. A
   publisher checks the mark right before it puts `_metadata`, because it may have been paused while its successor
@@ -54,7 +54,7 @@ Approval. A plan may need an approval. The question is put before it is shown to
 answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
 decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
 rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. For a
-published result they have no meaning.
+published result, question and decision have no meaning.
 
 Races of `publish` and `discard`. `publish` puts its mark, then looks for the note of `discard`; `discard` puts its
 note, then looks for the mark. So at least one sees the other, and gives way before it has put `_metadata` or deleted a
@@ -95,7 +95,7 @@ _LISTINGS = 2
 _QUOTED_CHARACTERS = 500
 """Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
 
-_RUN_COPIES_THE_REST = "the run that has claimed it copies what is missing"
+_PREPARE_ADVICE = "the run that has claimed it copies what is missing"
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, as they name the handles that they write."""
@@ -175,7 +175,7 @@ TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
 }
 """The transitions that each state allows, and the state they lead to (`MOVE`: once both moving steps are done)."""
 
-_STATES = {
+_STATE_CLAUSES = {
     State.FREE: "the target is not claimed",
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
@@ -187,7 +187,7 @@ _STATES = {
     State.TAKEN: "the target is claimed by another plan",
     State.OCCUPIED: "the target holds a snapshot that is not ours",
 }
-_RULES = {
+_TRANSITION_RULES = {
     Transition.PREPARE: "files are copied ahead only into a target that no run has claimed",
     Transition.CLAIM: "a run needs a free target",
     Transition.ASK: "only a plan that has claimed its target can be approved",
@@ -211,10 +211,10 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
     def exists(place: str) -> bool:
         return store.stat(place) is not None
 
-    ours = holder is not None and holder == digest
+    is_own = holder is not None and holder == digest
     if exists(places.metadata):
-        return State.PUBLISHED if ours else State.OCCUPIED
-    if not ours:
+        return State.PUBLISHED if is_own else State.OCCUPIED
+    if not is_own:
         return State.FREE if holder is None else State.TAKEN
     if exists(places.published):
         return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED
@@ -226,16 +226,16 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
 def permit(plan: Plan, transition: Transition) -> State:
     """Return the target's state. Raises `RequestError` if the state does not allow the transition to a run of the plan.
 
-    Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
+    Raises `StoreError`, which is worth a retry, if a second read does not confirm the refusal.
     """
     refuse_unsafe_target(plan)
-    state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
+    state = read_again_on_failure(lambda: _permitted_state(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
         take_documents(plan.target)
     return state
 
 
-def _permitted(plan: Plan, transition: Transition) -> State:
+def _permitted_state(plan: Plan, transition: Transition) -> State:
     read = claimed_by(plan.target)
     state = _state_under(plan.target, plan.digest, read)
     holder = claim_on(plan.target) if state is State.TAKEN else None
@@ -280,25 +280,25 @@ def refuse_unless(
     if transition in TRANSITIONS[state]:
         return
     raise RequestError(
-        f"{_STATES[state]}, and {_RULES[transition]}",
+        f"{_STATE_CLAUSES[state]}, and {_TRANSITION_RULES[transition]}",
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_RUN_COPIES_THE_REST
+        advice=_PREPARE_ADVICE
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
         else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
 
 
 def refuse_unpublished(target: str) -> None:
-    """Raise `RequestError` if the target's `_metadata` was published and is gone, or is not published yet."""
+    """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
     metadata = Places(target, "").metadata
     if open_store(metadata).stat(metadata) is not None:
         return
     holder = claimed_by(target)
     state = None if holder is None else state_of(target, holder)
     if state in (State.GONE, State.EMPTIED):
-        raise RequestError(_STATES[state], path=target, advice=_advice(state, target, None))
+        raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target, None))
     if state is not None:
         raise RequestError(
             "a run has claimed this target, and has not published its result",

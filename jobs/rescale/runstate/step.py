@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 class Step(StrEnum):
     """Steps; the value is the name of the program in `jobs/`.
 
-    `RUN` runs all steps of one run. `ROUNDS` runs all steps of one run after another (`lasting_process`).
+    `RUN` runs all steps of one run. `ROUNDS` carries out one run after another, each with all its steps
+    (`lasting_process`).
     """
 
     RESHUFFLE = "reshuffle_keyed_state"

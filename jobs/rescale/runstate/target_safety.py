@@ -21,17 +21,17 @@ from rescale.storage.files.mounts import location_of
 from rescale.storage.locations import contains, is_s3, resolve_links
 from rescale.text.errors import RequestError
 
-_DISTINCTIVE = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
+_DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
 """Names of documents that no other program writes."""
 
 
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
-    ours = [resolve_links(target), beside(target)]
+    own_places = [resolve_links(target), beside(target)]
     by_name = any(
-        contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in ours
+        contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in own_places
     )
-    if by_name or _overlaps(snapshot, target):
+    if by_name or _overlaps_on_disk(snapshot, target):
         raise RequestError(
             "the target must be neither inside the source nor around it",
             path=target,
@@ -40,7 +40,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
         )
 
 
-def _overlaps(snapshot: str, target: str) -> bool:
+def _overlaps_on_disk(snapshot: str, target: str) -> bool:
     if is_s3(snapshot) or is_s3(target):
         return False
     source, place = location_of(Path(snapshot)), location_of(Path(target))
@@ -79,9 +79,9 @@ def _check_documents(target: str, documents: Path) -> None:
         return
     if not document_folders.is_marked(documents):
         names = _foreign_names(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
-        left = [path.name for path in documents.iterdir()]
-        if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
-            raise document_folders.not_ours(documents, f"other files, such as {min(names or left)}")
+        file_names = [path.name for path in documents.iterdir()]
+        if names or (file_names and not any(map(_DISTINCTIVE_NAMES.fullmatch, file_names))):
+            raise document_folders.not_ours(documents, f"other files, such as {min(names or file_names)}")
     for name in document_folders.FOLDERS:
         document_folders.refuse_other_place(documents / name)
     staging = documents / document_folders.STAGING

@@ -54,7 +54,7 @@ class WrittenHandles:
         return {
             stream.path: stream.size
             for written in self.handles
-            for stream in _streams(written, self.step)
+            for stream in _streams_of(written, self.step)
             if isinstance(stream, RelativeFileStream)
         }
 
@@ -66,23 +66,23 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    gone = _missing_files(plan, handles.files, existing) if handles is not None else []
-    if handles is not None and not gone:
+    missing = _missing_files(plan, handles.files, existing) if handles is not None else []
+    if handles is not None and not missing:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
         raise IntegrityError(
             "the published result is incomplete"
             if state is State.PUBLISHED
             else "the result is incomplete, although it may have been published",
-            path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
-            found=f"{len(gone)} files are missing or truncated" if gone else "no list of the written files",
+            path=places_of(plan).stream(missing[0]) if missing else places_of(plan).written_handles(step),
+            found=f"{len(missing)} files are missing or truncated" if missing else "no list of the written files",
             advice="Rescale never writes into a published result: name another target and run again",
         )
     return None
 
 
 def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    """Return the names of files that are missing or have another size, after a second look at those not listed."""
+    """Return the names of files that are missing or have another size, even when the store is asked for each again."""
     missed = [file for file, size in files.items() if existing.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
@@ -121,7 +121,7 @@ def _discard_and_rerun(plan: Plan) -> Advice:
     return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
 
 
-def _streams(written: WrittenHandle, path: str) -> list[Stream]:
+def _streams_of(written: WrittenHandle, path: str) -> list[Stream]:
     read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
     handle = read(written.handle, path)
     if isinstance(handle, IncrementalHandle):

@@ -30,7 +30,7 @@ _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system for a full disk or an exhausted quota."""
 
-_OF_THE_MACHINE = {
+_RESOURCE_ERRORS = {
     *NO_ROOM,
     errno.EIO,
     errno.ENOMEM,
@@ -42,7 +42,7 @@ _OF_THE_MACHINE = {
 """Error numbers of the operating system for an exhausted or failing resource."""
 _CLOCK_OVERFLOW = "timestamp too large"
 """CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
-_NO_THREAD = "can't start new thread"
+_NO_THREAD_MESSAGE = "can't start new thread"
 """CPython's message when the operating system refuses to start a thread."""
 
 
@@ -210,13 +210,13 @@ class InternalError(RescaleError):
     exit_code = 5
 
     @classmethod
-    def of(cls, exception: BaseException) -> InternalError:
+    def from_exception(cls, exception: BaseException) -> InternalError:
         """Return the error for an unexpected exception."""
         message = tracebacks.format_exception_only(exception)[-1].strip()
-        return cls.seen(message, "".join(tracebacks.format_exception(exception)).rstrip())
+        return cls.from_message(message, "".join(tracebacks.format_exception(exception)).rstrip())
 
     @classmethod
-    def seen(cls, message: str, traceback: str) -> InternalError:
+    def from_message(cls, message: str, traceback: str) -> InternalError:
         """Return the error for an exception of another process, from its message and its traceback."""
         return cls(
             "an unexpected error: this is a bug of Rescale",
@@ -237,15 +237,15 @@ def unexpected(exception: Exception) -> RescaleError:
             found=exception,
             advice=Advice("set the clock, then ", SAME_COMMAND),
         )
-    out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
-    out_of = out_of or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
-    if out_of or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
+    is_exhausted = isinstance(exception, OSError) and exception.errno in _RESOURCE_ERRORS
+    is_exhausted = is_exhausted or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD_MESSAGE)
+    if is_exhausted or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
         return StoreError(
             "this machine, or one that it talks to, ran out of a resource",
             found=f"{type(exception).__name__}: {exception}",
             advice=Advice("check memory, disks and the network, and the output above, then ", SAME_COMMAND),
         )
-    return InternalError.of(exception)
+    return InternalError.from_exception(exception)
 
 
 @contextmanager

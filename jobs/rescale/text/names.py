@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from shlex import quote
 
-_MOST_NEAR = 3
-_NEAR = 0.65
+_MOST_SUGGESTIONS = 3
+_LEAST_SIMILARITY = 0.65
 """Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
 
-_SIGNS = r"[^\s\"'<>]{0,2000}"
+_CHARS = r"[^\s\"'<>]{0,2000}"
 """Characters of an address. Their number is limited, because names come from untrusted files."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
-_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_SIGNS}"
+_ACCESS_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_CHARS}"
 """Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.
 
 Bucket names have no colon, but ARNs of access points do.
 """
-_USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_SIGNS}@", re.IGNORECASE)
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_ACCESS_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_CHARS}@", re.IGNORECASE)
 """User and password in an address; paths and keys in S3 may contain an `@` themselves."""
 _QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
 
@@ -69,12 +69,12 @@ def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
 
     `number` is the number of all names, if `names` has only the first of them.
     """
-    left = (len(names) if number is None else number) - most
-    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
+    others = (len(names) if number is None else number) - most
+    return ", ".join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """Return a question with the known names most similar to the word; None if there is no similar name."""
     by_folded = {name.casefold(): name for name in known}
-    near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR, _NEAR)
+    near = get_close_matches(word.casefold(), by_folded, _MOST_SUGGESTIONS, _LEAST_SIMILARITY)
     return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

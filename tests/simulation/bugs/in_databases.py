@@ -34,9 +34,9 @@ Bug = partial(planting.Bug, native=True)
 
 _take, _deleted_ranges, _files = _Assembly._take, _Assembly._deleted_ranges, DatabasePlanner._files
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
-_written, _rows_of_blocks = rows_writer._written, rows_writer.rows_of_blocks
+_written, _rows_of_blocks = rows_writer._written_tables, rows_writer.rows_of_blocks
 _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
-_changed, _certified_files = certified_files._changed, verdict.certified_files
+_changed, _certified_files = certified_files._changed_files, verdict.certified_files
 
 
 def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
@@ -195,14 +195,14 @@ BUGS = [
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_giver)),
     Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),
-    Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
+    Bug("rows: a file is lost", method(rows_writer, "_written_tables", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
     Bug("rows: states change places", method(rows_writer, "new_manifest", _with_states_exchanged)),
     Bug("handle: one backend for all", method(new_handles, "_id_of_place", lambda *_: str(uuid.UUID(int=7)))),
     Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
     Bug("handle: SST files have each other's names", _handle_of(_rotated)),
     Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refer_to_other_files)),
-    Bug("refer: publish looks at its own files only", method(certified_files, "_changed", _own_files_only)),
+    Bug("refer: publish looks at its own files only", method(certified_files, "_changed_files", _own_files_only)),
     Bug(
         "refer: the certificate names own files only",
         method(

@@ -21,9 +21,9 @@ from rescale.text.errors import StoreError
 from simulation.bugs.planting import Bug, after, function, method
 
 _close, _put_part = StreamSink.close, StreamSink._put_part
-_units, _part, _whole = planned_streams._units, UnitWriter._part, UnitWriter._whole
+_units, _part, _whole = planned_streams._units_to_write, UnitWriter._write_part, UnitWriter._write_whole
 _call = UnitWriter.__call__
-_run, _rows = InProcessTasks.run, InProcessShuffle._of
+_run, _rows = InProcessTasks.run, InProcessShuffle._rows_of
 _take = RangeParts._take
 
 
@@ -46,7 +46,7 @@ def _never_put(self: StreamSink) -> Any:
 
 def _any_size_is_written(plan: Any, existing: Any, least: int, place: Any) -> Any:
     """A file has the size that is planned."""
-    operator, stream = planned_streams._stream(plan, place)
+    operator, stream = planned_streams._planned_stream(plan, place)
     file = name(planned_streams.stream_uri(plan, operator, stream))
     planned = {file: stream_writer(plan, operator, stream).size} if file in existing else {}
     return _units(plan, {**existing, **planned}, least, place)
@@ -113,9 +113,9 @@ BUGS = [
     Bug("sink: the last byte is lost", method(StreamSink, "close", _without_tail)),
     Bug("sink: a part is written twice", method(StreamSink, "_put_part", _part_kept)),
     Bug("sink: a file is never put", method(StreamSink, "close", _never_put)),
-    Bug("resume: a file of any size was written", method(planned_streams, "_units", _any_size_is_written)),
-    Bug("parts: one byte early", method(UnitWriter, "_part", _with_part_shifted)),
-    Bug("parts: a second try appends", method(UnitWriter, "_part", _with_part_twice)),
+    Bug("resume: a file of any size was written", method(planned_streams, "_units_to_write", _any_size_is_written)),
+    Bug("parts: one byte early", method(UnitWriter, "_write_part", _with_part_shifted)),
+    Bug("parts: a second try appends", method(UnitWriter, "_write_part", _with_part_twice)),
     Bug("parts: numbered as they end", method(planned_streams, "_complete", _in_order_of_completion)),
     Bug(
         "parts: what is staged is not joined",
@@ -125,9 +125,9 @@ BUGS = [
     Bug("parts: a range gives one byte less", method(RangeParts, "_take", lambda self, size: _take(self, size)[1:])),
     Bug("tasks: the last unit is forgotten", method(InProcessTasks, "run", _without_one_unit)),
     Bug("tasks: an error is nothing", method(InProcessTasks, "run", _with_one_failed_unit)),
-    Bug("inline: the last byte is lost", method(UnitWriter, "_whole", _inline_cut)),
-    Bug("shuffle: rows arrive twice", method(InProcessShuffle, "_of", _with_rows_twice)),
-    Bug("shuffle: a row is lost", method(InProcessShuffle, "_of", _without_a_row)),
+    Bug("inline: the last byte is lost", method(UnitWriter, "_write_whole", _inline_cut)),
+    Bug("shuffle: rows arrive twice", method(InProcessShuffle, "_rows_of", _with_rows_twice)),
+    Bug("shuffle: a row is lost", method(InProcessShuffle, "_rows_of", _without_a_row)),
     Bug("copy: only the first chunk", function(piece_chunks, _chunks_once)),
     Bug("copy: lengths of key groups backwards", method(CopyingWriter, "write", _lengths_backwards)),
 ]

@@ -34,7 +34,7 @@ from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _state_under = states._state_under
 _claim = claim.claim
-_give_way = publication._give_way
+_give_way = publication._refuse_discarded
 
 
 def _allow_any_transition(plan: Plan, move: Transition) -> State:
@@ -151,7 +151,7 @@ def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.D
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
     """Disown the files that RocksDB wrote."""
-    return file in self.whole
+    return file in self.names
 
 
 def _without_reread(work: Any, side: Any = None) -> Any:
@@ -181,7 +181,7 @@ BUGS = [
     Bug("publish: any plan's certificate will do", method(publication, "certificate_for", _certificate_of_any_plan)),
     Bug("publish: any candidate will do", method(publication, "certificate_for", _certificate_of_any_candidate)),
     Bug("publish: no file is looked at", method(publication, "check_files", nothing)),
-    Bug("publish: only sizes of files count", method(certified_files, "_changed", _compare_sizes_only)),
+    Bug("publish: only sizes of files count", method(certified_files, "_changed_files", _compare_sizes_only)),
     Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
     Bug("publish: the certificate is not asked for", function(publish, _publish_without_certificate)),
     Bug("publish: no second look at documents", _looked_at_once),
@@ -201,8 +201,11 @@ BUGS = [
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
     Bug("a mark of publication is not looked at", method(states, "_state_under", _ignore_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _publish_without_second_mark)),
-    Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _remove_mark_too_early)),
-    Bug("publish: looks for the claim before the note", method(publication, "_give_way", _check_claim_before_note)),
+    Bug("publish: no mark before `_metadata`", method(publication, "_refuse_discarded", _remove_mark_too_early)),
+    Bug(
+        "publish: looks for the claim before the note",
+        method(publication, "_refuse_discarded", _check_claim_before_note),
+    ),
     Bug("discard: files that came behind the claim stay", method(removal, "_noted_plan", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

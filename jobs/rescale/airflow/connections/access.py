@@ -78,7 +78,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
     _refuse_where_steps_run_elsewhere(connection_id)
     before = dict(os.environ)
     with ExitStack() as stack:
-        variables = _variables(connection_id, stack)
+        variables = _aws_variables(connection_id, stack)
         for name in _OWN_ACCESS:
             os.environ.pop(name, None)
         os.environ.update(variables)
@@ -93,21 +93,22 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
     """Give this process and its children the access that a form names: to the target's store, and to the source's.
 
-    A form without a connection of the source has one access to both. With two stores, a task uses the target's until it
-    declares its targets (`use_targets`), or the source's with `reads_source`. Raises the errors of `storage_access`.
+    Without a connection of the source, both stores have the same access. With two connections, a task uses the target's
+    connection until it declares its targets (`use_targets`); with `reads_source`, the source's. Raises the errors of
+    `storage_access`.
     """
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
-        own = {} if source is None else _source_variables(source, stack)
+        source_variables = {} if source is None else _source_variables(source, stack)
         stack.enter_context(storage_access(form.get("connection")))
-        if not own and not has_side_variables():
+        if not source_variables and not has_side_variables():
             yield
             return
         try:
-            _use_sides(own, reads_source=reads_source)
+            _use_sides(source_variables, reads_source=reads_source)
             yield
         finally:
             os.environ.clear()
@@ -115,12 +116,12 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
             forget_stores()
 
 
-def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
+def _use_sides(source_variables: Mapping[str, str], *, reads_source: bool) -> None:
     from rescale.storage.sides import StoreSide, configure_side, declare_targets
     from rescale.storage.store import forget_stores
 
-    if own:
-        configure_side(StoreSide.SOURCE, own)
+    if source_variables:
+        configure_side(StoreSide.SOURCE, source_variables)
         forget_stores()
     if reads_source:
         declare_targets([])
@@ -129,10 +130,10 @@ def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
 def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return the variables of the source's own connection."""
     _refuse_where_steps_run_elsewhere(connection_id)
-    variables = _variables(connection_id, stack)
+    variables = _aws_variables(connection_id, stack)
     for name in variables:
         if not name.startswith("AWS_"):
-            raise _unsupported(connection_id, "config_kwargs.proxies", "one proxy for both stores", name)
+            raise _unsupported_error(connection_id, "config_kwargs.proxies", "one proxy for both stores", name)
     return {"AWS_CA_BUNDLE": os.environ.get("AWS_CA_BUNDLE", ""), **variables}
 
 
@@ -186,7 +187,7 @@ def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
     )
 
 
-def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
+def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
@@ -235,8 +236,8 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
     """
     for field in sorted(extra.keys() - _FIELDS_OF_HOOK):
         log.warning("the extra of the connection %r has a field that is not used: %s", connection_id, field)
-    services = _fields(connection_id, "service_config", extra.get("service_config"))
-    s3, sts = _s3_fields(connection_id, extra), _fields(connection_id, "service_config.sts", services.get("sts"))
+    services = _nested_fields(connection_id, "service_config", extra.get("service_config"))
+    s3, sts = _s3_fields(connection_id, extra), _nested_fields(connection_id, "service_config.sts", services.get("sts"))
     variables = {
         "AWS_ENDPOINT_URL_S3": s3.get("endpoint_url") or extra.get("endpoint_url"),
         "AWS_ENDPOINT_URL_STS": sts.get("endpoint_url"),
@@ -245,7 +246,7 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_CONFIG_FILE": os.devnull,
         **_verify_variables(connection_id, extra.get("verify")),
-        **_client_variables(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
+        **_client_variables(connection_id, _nested_fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
         **_object_settings(connection_id, s3),
     }
     return {name: str(value) for name, value in variables.items() if value}
@@ -253,8 +254,8 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
 
 def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings of the extra that are for S3 only (`service_config.s3`)."""
-    services = _fields(connection_id, "service_config", extra.get("service_config"))
-    return _fields(connection_id, "service_config.s3", services.get("s3"))
+    services = _nested_fields(connection_id, "service_config", extra.get("service_config"))
+    return _nested_fields(connection_id, "service_config.s3", services.get("s3"))
 
 
 def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
@@ -265,21 +266,21 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
     from rescale.storage.s3.object_settings import VARIABLES
 
     variables: dict[str, str] = {}
-    for name, value in _fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
+    for name, value in _nested_fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
         if name in VARIABLES:
             variables[VARIABLES[name]] = str(value)
         elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # S3 has no other algorithm
             expected = f"one of {', '.join(sorted(VARIABLES))}"
-            raise _unsupported(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
+            raise _unsupported_error(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
     if s3.get("requester_pays"):
         variables[VARIABLES["RequestPayer"]] = "requester"
     return variables
 
 
-def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
-    """Return the fields below a field. The error does not show another value, which may be a password."""
+def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+    """Return the fields of a nested object. The error for any other value does not show it: it may be a password."""
     if not isinstance(value or {}, Mapping):
-        raise _unsupported(connection_id, field, "fields and their values", f"a {type(value).__name__}")
+        raise _unsupported_error(connection_id, field, "fields and their values", f"a {type(value).__name__}")
     return value or {}
 
 
@@ -288,21 +289,21 @@ def _verify_variables(connection_id: str, verify: Any) -> dict[str, str]:
         return {}
     if isinstance(verify, str):
         return {"AWS_CA_BUNDLE": verify}
-    raise _unsupported(connection_id, "verify", "the path of a file with trusted certificates", verify)
+    raise _unsupported_error(connection_id, "verify", "the path of a file with trusted certificates", verify)
 
 
 def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name == "proxies":
-            proxies = _fields(connection_id, "config_kwargs.proxies", value)
+            proxies = _nested_fields(connection_id, "config_kwargs.proxies", value)
             variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
         elif name in _CHECKSUMS:
             variables[f"AWS_{name.upper()}"] = value
         elif name == "s3":
-            variables |= _addressing_variables(connection_id, _fields(connection_id, "config_kwargs.s3", value))
+            variables |= _addressing_variables(connection_id, _nested_fields(connection_id, "config_kwargs.s3", value))
         elif (name, value) != ("signature_version", "s3v4") and name not in _IGNORED_SETTINGS:
-            raise _unsupported(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
+            raise _unsupported_error(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
     return variables
 
 
@@ -314,14 +315,14 @@ def _addressing_variables(connection_id: str, settings: Mapping[str, Any]) -> di
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name != "addressing_style":
-            raise _unsupported(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
+            raise _unsupported_error(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
         if value not in styles:
-            raise _unsupported(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
+            raise _unsupported_error(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
         variables |= styles[value]
     return variables
 
 
-def _unsupported(connection_id: str, field: str, expected: str, actual: object) -> RequestError:
+def _unsupported_error(connection_id: str, field: str, expected: str, actual: object) -> RequestError:
     return RequestError(
         f"the steps do not support a setting of the connection {connection_id!r}: {field}",
         expected=expected,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-_NEVER = "2999-01-01T00:00:00Z"
+_FAR_FUTURE = "2999-01-01T00:00:00Z"
 """Expiration of keys that are never renewed."""
 
 
@@ -27,7 +27,7 @@ _NEVER = "2999-01-01T00:00:00Z"
 def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
     """Serve the keys during the block; yield the variables that lead processes on this machine to them."""
     token = secrets.token_urlsafe()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(credentials, token))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_class(credentials, token))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
@@ -42,14 +42,14 @@ def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
         server.server_close()
 
 
-def _handler(credentials: Credentials, token: str) -> type[BaseHTTPRequestHandler]:
+def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if not secrets.compare_digest(self.headers.get("Authorization", "").encode(), token.encode()):
                 self._answer(HTTPStatus.FORBIDDEN, {"message": "wrong token"})
                 return
             try:
-                self._answer(HTTPStatus.OK, _document(credentials))
+                self._answer(HTTPStatus.OK, _current_keys(credentials))
             except Exception as error:  # a hook may raise anything; the client reports it and asks again
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"message": str(error)})
 
@@ -67,7 +67,7 @@ def _handler(credentials: Credentials, token: str) -> type[BaseHTTPRequestHandle
     return Handler
 
 
-def _document(credentials: Credentials) -> dict[str, str]:
+def _current_keys(credentials: Credentials) -> dict[str, str]:
     """Return the current keys, renewed if necessary."""
     keys = credentials.get_frozen_credentials()
     expires = getattr(credentials, "_expiry_time", None)  # of renewable keys; botocore has no public name for it
@@ -75,5 +75,5 @@ def _document(credentials: Credentials) -> dict[str, str]:
         "AccessKeyId": keys.access_key or "",
         "SecretAccessKey": keys.secret_key or "",
         "Token": keys.token or "",
-        "Expiration": _NEVER if expires is None else expires.isoformat(),
+        "Expiration": _FAR_FUTURE if expires is None else expires.isoformat(),
     }

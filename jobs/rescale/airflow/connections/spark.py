@@ -70,7 +70,7 @@ def spark_of(chosen: SparkSettings) -> Spark:
         raise _connection_error(
             chosen.connection, "does not name a Spark master", MASTERS, master, "write it as the connection's host"
         )
-    return Spark(master, _configuration(chosen.connection, master, connection.extra_dejson))
+    return Spark(master, _spark_properties(chosen.connection, master, connection.extra_dejson))
 
 
 def _spark_connection(connection_id: str) -> Connection:
@@ -98,7 +98,7 @@ def _master_of(connection: Connection) -> str:
     return f"{master}:{port}" if port else master
 
 
-def _configuration(connection_id: str, master: str, extra: Mapping[str, Any]) -> dict[str, str]:
+def _spark_properties(connection_id: str, master: str, extra: Mapping[str, Any]) -> dict[str, str]:
     """Return the Spark properties of an extra. Fields that only concern `spark-submit` are ignored."""
     if extra.get("deploy-mode", "client") != "client":
         expected, advice = "client", "remove deploy-mode from its extra"

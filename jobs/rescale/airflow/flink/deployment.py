@@ -29,7 +29,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _KIND = ("flink.apache.org", "v1beta1")
 _PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
-_GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
+_GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
 _AUTOSCALER = "job.autoscaler.enabled"
@@ -170,9 +170,9 @@ def check_patch(hand_over: PatchDeployment) -> None:
         )
     if str(_option(resource.spec, _AUTOSCALER)).lower() == "true":
         log.warning(
-            "Flink's operator scales this job (%s). The hand-over makes it forget its decisions so far "
+            "Flink's operator scales this job (%s). The hand-over makes the operator forget its decisions so far "
             "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
-            "plan; then it may change the parallelism again",
+            "plan; then the operator may change the parallelism again",
             _AUTOSCALER,
         )
 
@@ -182,7 +182,7 @@ def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
     current = read_deployment(hand_over)
     enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))
     is_as_wanted = current.fields in enough and not current.suspended and current.nonce is not None
-    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP):
+    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1
     job = {
@@ -217,7 +217,7 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
         if current.error:
             log.warning("Flink's operator reports: %s", current.error)
         return False
-    if current.lifecycle in _GIVEN_UP:
+    if current.lifecycle in _GIVEN_UP_STATES:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
             path=_place(hand_over),
@@ -309,7 +309,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
         return msgspec.convert(document, _Resource)
     except msgspec.ValidationError as error:
         raise RequestError(
-            f"the {hand_over.resource} is not one of Flink's operator",
+            f"this {hand_over.resource} does not belong to Flink's Kubernetes operator",
             path=_place(hand_over),
             expected="the fields of flink.apache.org/v1beta1",
             found=error,

@@ -27,16 +27,16 @@ from rescale.text.errors import RequestError
 _POLL_SECONDS = 0.1
 
 
-class _Numbers(NamedTuple):
+class _CheckpointNumbers(NamedTuple):
     """Numbers of the `newest` checkpoint in the job's directory, and of the last one that Flink reports as `completed`.
 
-    Either is None if there is none. If Flink no longer `knows` the job, `completed` is from before the cancel, and
-    later checkpoints may have been completed.
+    Either is None if there is none. If Flink no longer `job_is_known` the job, `completed` is from before the cancel,
+    and later checkpoints may have been completed.
     """
 
     newest: int | None
     completed: int | None
-    knows: bool
+    job_is_known: bool
 
     @property
     def agree(self) -> bool:
@@ -57,8 +57,8 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
             operator=job_id,
             expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
             found=f"checkpoint {_number_text(numbers.newest)}",
-            advice="use neither: a newer one may have been aborted together with its transactions, and an older one "
-            "repeats committed records",
+            advice="use neither checkpoint: a newer one may have been aborted together with its transactions, and an "
+            "older one repeats committed records",
         )
     return checkpoint_directory(checkpoints, numbers.newest or 0)
 
@@ -70,8 +70,8 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int |
     newer one than `known`; or if the job was stopped with a savepoint.
     """
     numbers = _read_numbers(flink, job_id, checkpoints, known)
-    if not (numbers.knows or numbers.agree):
-        raise _uncertain(checkpoints, job_id, numbers)
+    if not (numbers.job_is_known or numbers.agree):
+        raise _uncertain_error(checkpoints, job_id, numbers)
     return _directory_of_completed(checkpoints, job_id, numbers)
 
 
@@ -81,18 +81,20 @@ def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
     newest = complete_checkpoints(checkpoints)[-1:]
-    return _directory_of_completed(checkpoints, job_id, _Numbers(newest[0] if newest else None, final, knows=False))
+    return _directory_of_completed(
+        checkpoints, job_id, _CheckpointNumbers(newest[0] if newest else None, final, job_is_known=False)
+    )
 
 
-def _directory_of_completed(checkpoints: str, job_id: str, numbers: _Numbers) -> str:
+def _directory_of_completed(checkpoints: str, job_id: str, numbers: _CheckpointNumbers) -> str:
     if numbers.completed is None or numbers.completed not in complete_checkpoints(checkpoints):
-        raise _uncertain(checkpoints, job_id, numbers)
+        raise _uncertain_error(checkpoints, job_id, numbers)
     return checkpoint_directory(checkpoints, numbers.completed)
 
 
-def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError:
+def _uncertain_error(checkpoints: str, job_id: str, numbers: _CheckpointNumbers) -> RequestError:
     return RequestError(
-        "it is uncertain which checkpoint the job completed last, so it is not started again",
+        "it is uncertain which checkpoint the job completed last, so the job is not started again",
         path=checkpoints,
         operator=job_id,
         expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
@@ -119,7 +121,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, fresh: float) -> None:
 
 
 def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
-    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of its own.
+    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of the job's own.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
@@ -127,7 +129,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     until = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
     while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes the job's own ones sooner or later
-        completed = _completed(flink.latest_checkpoints(job_id))
+        completed = _completed_number(flink.latest_checkpoints(job_id))
         if completed is not None and completed >= newest[0]:
             return
         if time.monotonic() >= until:
@@ -142,7 +144,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
         time.sleep(_POLL_SECONDS)
 
 
-def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Numbers:
+def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _CheckpointNumbers:
     """Ask Flink until its answer agrees with the directory, or is younger than the question."""
     begun = time.monotonic()
     fresh: float | None = None
@@ -150,10 +152,10 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None
         latest = flink.latest_checkpoints(job_id)
         if latest is not None:
             _refuse_stop(flink, job_id, latest)
-        completed = _completed(latest)
+        completed = _completed_number(latest)
         newest = complete_checkpoints(checkpoints)[-1:]
         last = known if completed is None else max(completed, known or 0)
-        numbers = _Numbers(newest[0] if newest else None, last, latest is not None)
+        numbers = _CheckpointNumbers(newest[0] if newest else None, last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
         fresh = fresh or first_fresh_request(flink, begun)
@@ -162,17 +164,17 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None
         time.sleep(_POLL_SECONDS)
 
 
-def _completed(latest: LatestCheckpoints | None) -> int | None:
+def _completed_number(latest: LatestCheckpoints | None) -> int | None:
     """Return the number of the last checkpoint that was completed or restored; None if Flink reports none."""
     if latest is None:
         return None
-    numbers = [each.id for each in (latest.completed, latest.restored) if each is not None]
+    numbers = [snapshot.id for snapshot in (latest.completed, latest.restored) if snapshot is not None]
     return max(numbers, default=None)
 
 
 def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
     savepoint = latest.savepoint
-    if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed(latest) or 0):
+    if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed_number(latest) or 0):
         raise RequestError(
             "somebody else has stopped the job with a savepoint, and its sinks have committed: a start from the "
             "last checkpoint would repeat their output, so the job is not started",

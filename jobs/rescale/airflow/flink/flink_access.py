@@ -17,17 +17,17 @@ from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError
 
-_KINDS = ("http", "generic")
+_CONNECTION_TYPES = ("http", "generic")
 
-_SECRETS = "put login and password into an Airflow connection, and name the connection"
-_ACCESS = "name an Airflow connection with login and password, or with only a password for a bearer token"
+_SECRETS_ADVICE = "put login and password into an Airflow connection, and name the connection"
+_ACCESS_ADVICE = "name an Airflow connection with login and password, or with only a password for a bearer token"
 """Advice for addresses with secrets in them, and for a Flink that denies access."""
 
-_OPTIONS = {
+_OPTION_FIELDS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
-"""Fields of an extra that are not headers. The second line is for `requests`, which we do not use."""
+"""Fields of an extra that are not headers. Those in the second line are for the library `requests`; we ignore them."""
 
 
 def open_flink(flink: str) -> Flink:
@@ -38,22 +38,22 @@ def open_flink(flink: str) -> Flink:
     `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
     """
     if "://" in flink:
-        return Flink(address_of(flink, _SECRETS), access=_ACCESS)
+        return Flink(address_of(flink, _SECRETS_ADVICE), access=_ACCESS_ADVICE)
     try:
         connection = Connection.get(flink)
     except AirflowNotFoundException:
         raise missing_connection(flink, "give the address of Flink's REST API (http://host:port)") from None
-    if connection.conn_type not in _KINDS or not connection.host:
+    if connection.conn_type not in _CONNECTION_TYPES or not connection.host:
         raise RequestError(
             f"the connection {flink!r} does not say where Flink's REST API is",
-            expected=f"a connection of type {' or '.join(_KINDS)} with a host",
+            expected=f"a connection of type {' or '.join(_CONNECTION_TYPES)} with a host",
             found=connection.conn_type,
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
-    address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS)
-    headers, extra = _checked_headers(flink, _headers(flink, connection)), connection.extra_dejson
-    transport = _transport(flink, extra) | _proxy(flink, extra, urlsplit(address).scheme)
-    return Flink(address, headers, access=_ACCESS, **transport)
+    address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
+    headers, extra = _checked_headers(flink, _request_headers(flink, connection)), connection.extra_dejson
+    transport = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
+    return Flink(address, headers, access=_ACCESS_ADVICE, **transport)
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -71,18 +71,18 @@ def open_kubernetes(connection_id: str | None) -> Any:
         ) from None
 
 
-def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
+def _request_headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
     # HttpHook takes every field that is not an option of its own for a header.
-    more = {name: value for name, value in extra.items() if name not in _OPTIONS}
-    given = {**more, **_fields(connection_id, "headers", extra.get("headers"))}
+    extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
+    given = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in given.items()}
     if not connection.password:
         return headers
     if not connection.login:
         return {**headers, "Authorization": f"Bearer {connection.password}"}
-    both = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
-    return {**headers, "Authorization": f"Basic {both}"}
+    login_and_password = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
+    return {**headers, "Authorization": f"Basic {login_and_password}"}
 
 
 def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, s
     return headers
 
 
-def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _tls_settings(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's settings for certificates. Raises `RequestError` if a certificate cannot be read."""
     verify, cert = extra.get("verify", True), extra.get("cert")
     transport: dict[str, Any] = {}
@@ -121,9 +121,9 @@ def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     return transport
 
 
-def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
+def _proxy_settings(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
     """Return the client's setting for the proxy of this scheme. Raises `RequestError` if it is not an address."""
-    proxy = _fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
+    proxy = _nested_fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
     if not proxy:
         return {}
     if not _is_address(proxy):
@@ -144,7 +144,7 @@ def _is_address(text: Any) -> bool:
     return url.scheme in ("http", "https") and bool(url.host) and has_port
 
 
-def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
     """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
     if value is not None and not isinstance(value, Mapping):
         raise RequestError(

@@ -40,7 +40,7 @@ _CANCEL_SECONDS = 600
 _ATTEMPTS = 4
 """Number of checkpoints to take until one holds no records in flight."""
 
-_KEPT = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
+_RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
@@ -48,7 +48,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
     """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
 
     Raises `RequestError` if Flink would delete it, if the job has made no checkpoint yet, or if the directory has newer
-    ones from an earlier start of the job.
+    checkpoints from an earlier start of the job.
     """
     config = flink.checkpoint_config(job_id)
     retained = config is not None and config.externalization.enabled
@@ -58,7 +58,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             if config is not None
             else "the job makes no checkpoints",
             path=flink.address,
-            expected=_KEPT,
+            expected=_RETENTION,
             found="checkpoints that are kept only if the job fails" if retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
         )
@@ -163,7 +163,9 @@ def newest_checkpoint(checkpoints: str) -> str:
     numbers = complete_checkpoints(checkpoints)
     if not numbers:
         raise RequestError(
-            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata ({_KEPT})"
+            "the job has left no checkpoint",
+            path=checkpoints,
+            expected=f"a directory chk-N with _metadata ({_RETENTION})",
         )
     return checkpoint_directory(checkpoints, numbers[-1])
 
@@ -184,7 +186,7 @@ def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
         "Flink deletes the job's checkpoints before they can be read",
         path=checkpoints,
         found=f"a newer one in each of {_ATTEMPTS} attempts",
-        advice="let Flink retain more of them (execution.checkpointing.num-retained), or make them less often",
+        advice="let Flink retain more checkpoints (execution.checkpointing.num-retained), or make them less often",
     )
 
 

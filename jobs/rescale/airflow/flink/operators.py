@@ -80,8 +80,8 @@ class WaitingOperator(BaseOperator):
 class TakeSavepoint(WaitingOperator):
     """Operator that takes the savepoint of a job. Its result is `{"savepoint": URI, "job": id, "state": job state}`.
 
-    `before` is the document of a `JobToRestart`. If it wants the job's last checkpoint, the job is cancelled right
-    after it, and the result names the checkpoint.
+    `before` is the document of a `JobToRestart`. If that names the job's last checkpoint as the source, the job is
+    cancelled right after the checkpoint, and the result names the checkpoint.
     """
 
     template_fields: Sequence[str] = ("before",)

@@ -188,6 +188,6 @@ def describe_answer(answer: Answer) -> str:
 
 
 def savepoint_below(flink: Flink, job_id: str, directory: str) -> str | None:
-    """Return the job's last savepoint if it is below a directory. It is known even if Flink forgot the trigger id."""
+    """Return the job's last savepoint if it is below a directory. Flink knows it even without the trigger id."""
     location = flink.latest_savepoint(job_id)
     return location if location is not None and contains(normalise(directory), normalise(location)) else None

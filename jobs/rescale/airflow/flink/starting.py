@@ -1,4 +1,4 @@
-"""Start a job from a snapshot, in one of the three ways; cancel a job that was started."""
+"""Start a job from a snapshot: by a jar, by a FlinkDeployment or by hand; cancel a job that was started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_hand_over(hand_over: HandOver) -> None:
             raise RequestError(
                 "the Flink options of the jar set the max parallelism, which the plan sets",
                 found=f"{MAX_PARALLELISM_OPTION}={hand_over.configuration[MAX_PARALLELISM_OPTION]}",
-                advice="remove it: Flink takes an unchanged one from the snapshot, and the run sets a new one",
+                advice="remove the option: the run sets a new max parallelism; an unchanged one is in the snapshot",
             )
         with open_flink(hand_over.flink) as flink:
             _jar_id(flink, hand_over.jar)

@@ -128,8 +128,8 @@ def inspect_job(
             )
         if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(line.job_id):
             raise RequestError(
-                "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the one that a "
-                "jar starts",
+                "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the job "
+                "that a jar starts",
                 path=cluster.address,
                 found=f"{line.name} ({line.job_id}), an id that the operator gives",
                 advice='clear "Jar", and name the resource under "FlinkDeployment": flinksessionjob/namespace/name',

@@ -18,16 +18,16 @@ def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False
 
     With `one_run` there are never two runs at once, whatever the settings say, and the form keeps its own defaults.
     """
-    ours = settings()
-    _refuse_unknown_fields(ours)
-    form = _with_required_approval(form if one_run else with_defaults(form, ours.form))
+    platform = settings()
+    _refuse_unknown_fields(platform)
+    form = _with_required_approval(form if one_run else with_defaults(form, platform.form))
     arguments: dict[str, Any] = {
         "params": form,
-        "tags": ["rescale", "flink", *tags, *ours.tags],
-        "default_args": _default_args(ours.tasks),
-        "on_failure_callback": [notifier.create() for notifier in ours.notify.failed] or None,
+        "tags": ["rescale", "flink", *tags, *platform.tags],
+        "default_args": _default_args(platform.tasks),
+        "on_failure_callback": [notifier.create() for notifier in platform.notify.failed] or None,
     }
-    runs = 1 if one_run else ours.runs_at_once
+    runs = 1 if one_run else platform.runs_at_once
     return {**arguments, **({"max_active_runs": runs} if runs is not None else {})}
 
 
@@ -44,14 +44,14 @@ def _with_required_approval(form: Form) -> Form:
     return form
 
 
-def _refuse_unknown_fields(ours: Settings) -> None:
+def _refuse_unknown_fields(platform: Settings) -> None:
     """Raise `RequestError` if the settings have a default for a field that no form has."""
-    if not ours.form:
+    if not platform.form:
         return
     from rescale.airflow.forms.job_form import job_form
 
     known = {**rescale_form(), **job_form()}
-    if unknown := sorted(ours.form.keys() - known.keys()):
+    if unknown := sorted(platform.form.keys() - known.keys()):
         raise RequestError(
             "the settings of the platform set defaults for fields that no form has: form",
             path=str(settings_path()),

@@ -41,11 +41,11 @@ def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
     """
-    trimmed = {name: _trimmed(name, value) for name, value in params.items()}
+    trimmed = {name: _trimmed_value(name, value) for name, value in params.items()}
     return {name: None if value == "" else value for name, value in trimmed.items()}
 
 
-def _trimmed(field: str, value: Any) -> Any:
+def _trimmed_value(field: str, value: Any) -> Any:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
@@ -56,8 +56,8 @@ def _trimmed(field: str, value: Any) -> Any:
                 expected="each name once; spaces around it do not count",
                 found=", ".join(map(repr, value)),
             )
-        return {name.strip(): _trimmed(field, item) for name, item in value.items()}
-    return [_trimmed(field, item) for item in value] if isinstance(value, list) else value
+        return {name.strip(): _trimmed_value(field, item) for name, item in value.items()}
+    return [_trimmed_value(field, item) for item in value] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
 
 def is_set(row: Option, params: Mapping[str, Any]) -> bool:
     """Return whether a filled form gives an option another value than its default."""
-    value = _value(row, params)
+    value = _option_value(row, params)
     return value != row.default if row.kind is OptionKind.CHOICE else bool(value)
 
 
@@ -108,12 +108,12 @@ def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> Non
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    asked = {what: names for what, names in changes.items() if names}
-    if asked and not required and not params.get("require_approval", True):
+    unapproved = {what: names for what, names in changes.items() if names}
+    if unapproved and not required and not params.get("require_approval", True):
         raise RequestError(
-            f"the run would {' and '.join(asked)} without an approval",
+            f"the run would {' and '.join(unapproved)} without an approval",
             expected=f'"{title("require_approval")}"',
-            found=", ".join(name for names in asked.values() for name in names),
+            found=", ".join(name for names in unapproved.values() for name in names),
             advice=f'switch "{title("require_approval")}" on',
         )
 
@@ -137,14 +137,14 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
 def values_of(params: Mapping[str, Any]) -> Values:
     """Return the values of a form's options, by option name."""
-    values = {row.name: _value(row, params) for row in OPTIONS if row.field.name in params}
+    values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
     for operator, shape in _shapes(params["operators"]):
         for name, number in shape.items():
             values[name] = [f"{operator}={number}", *values[name]]
     return values
 
 
-def _value(row: Option, params: Mapping[str, Any]) -> Any:
+def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
     given = params[row.field.name]
     if row.field.is_number:
         return [] if given is None or not str(given).strip() else [str(given).strip()]
@@ -161,14 +161,14 @@ def _value(row: Option, params: Mapping[str, Any]) -> Any:
             return bool(given)
 
 
-def _shapes(given: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
+def _shapes(shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
     """Return each operator that has a shape of its own, with its numbers by option name."""
-    if isinstance(given, Mapping):
+    if isinstance(shapes_field, Mapping):
         return [
             (operator, {name.replace("_", "-"): str(number) for name, number in shape.items()})
-            for operator, shape in given.items()
+            for operator, shape in shapes_field.items()
         ]
-    return [_shape_of_line(line) for line in given or [] if line.strip()]
+    return [_shape_of_line(line) for line in shapes_field or [] if line.strip()]
 
 
 def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
@@ -213,7 +213,7 @@ def describe_request(request: Request) -> str:
 def check_key_functions(key_hashes: Iterable[str]) -> None:
     """Raise `RequestError` for a `module:function` of a module that is not allowed. Formulas have no module.
 
-    A user of the form must not choose which code runs, so the operator of Airflow names the allowed modules.
+    A user of the form must not choose which code runs, so Airflow's administrator names the allowed modules.
     """
     allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
     for name in key_hashes:
@@ -223,5 +223,5 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
                 f"the module {module!r} is not allowed for key hashes",
                 expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
                 found=name,
-                advice=f"the operator of Airflow can allow it, by the variable {ALLOWED_MODULES} of the workers",
+                advice=f"Airflow's administrator can allow it, by the variable {ALLOWED_MODULES} of the workers",
             )

@@ -137,7 +137,7 @@ def _fields_without_option(section: FormSection) -> Form:
                     title=SHAPES,
                     section=section.value,
                     description_md="Lines such as `uid=6`, with a uid or an operator id. `uid=6/256` changes the max "
-                    "parallelism too, `uid=/256` only that. They take precedence over the numbers for all operators.",
+                    "parallelism too, `uid=/256` only that. These take precedence over the numbers for all operators.",
                 )
             }
         case FormSection.KAFKA:
@@ -156,8 +156,8 @@ def _fields_without_option(section: FormSection) -> Form:
                     title=SOURCE_CONNECTION,
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
-                    "the id of an Airflow connection of type aws for the source. The target has that of *Connection*. "
-                    "Empty: one access to both. Must be empty if steps run in pods.",
+                    "the id of an Airflow connection of type aws for the source; *Connection* is then for the target "
+                    "only. Empty: *Connection* is for both. Must be empty if steps run in pods.",
                 )
             }
         case _:

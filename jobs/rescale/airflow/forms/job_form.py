@@ -19,7 +19,7 @@ from rescale.text.errors import RequestError
 if TYPE_CHECKING:
     from rescale.planning.request.request import Request
 
-_STARTING = "Starting it again"
+_STARTING_SECTION = "Starting it again"
 
 
 class HandOverKind(StrEnum):
@@ -129,12 +129,12 @@ def _starting_fields() -> Form:
     return {
         "entry_class": line(
             title="Entry class",
-            section=_STARTING,
+            section=_STARTING_SECTION,
             description_md="To run a jar: the class with `main`. Empty: the class that the jar's manifest names.",
         ),
         "arguments": lines(
             title="Arguments",
-            section=_STARTING,
+            section=_STARTING_SECTION,
             description_md="To run a jar: the arguments of the program, one per line. No secrets.",
         ),
         "flink_options": Param(
@@ -142,13 +142,13 @@ def _starting_fields() -> Form:
             type=["object", "null"],
             additionalProperties={"type": "string"},
             title="Options of Flink",
-            section=_STARTING,
+            section=_STARTING_SECTION,
             description_md='To run a jar: Flink options for the job, such as `{"state.backend.type": "rocksdb"}`. '
             "No secrets.",
         ),
         "kubernetes_connection": line(
             title="Connection to Kubernetes",
-            section=_STARTING,
+            section=_STARTING_SECTION,
             description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "
             "Empty: the worker's own access.",
         ),
@@ -156,7 +156,7 @@ def _starting_fields() -> Form:
 
 
 def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
-    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both fields are."""
+    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both are filled in."""
     if params["hand_over"]:
         return HandOverKind(params["hand_over"])
     filled = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]

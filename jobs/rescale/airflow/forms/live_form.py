@@ -13,7 +13,7 @@ from airflow.sdk import Param
 from rescale.airflow.forms.filled_form import is_set, values_of
 from rescale.airflow.forms.form import Form, choice, flag, line
 from rescale.flink_rest.client import StopMode
-from rescale.options.rows import FOLLOWED, OPTIONS
+from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
 from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
 
@@ -129,8 +129,8 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
             found=params["taking"],
             advice=f'choose {StopMode.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
         )
-    here = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
-    others = [row for row in here if row.name not in ("proof", "files")]
+    present_rows = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
+    others = [row for row in present_rows if row.name not in ("proof", "files")]
     if given := [row.field.title for row in others if is_set(row, params)]:
         raise RequestError(
             "only the shape can change while the job runs",
@@ -154,7 +154,7 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the options that a follower keeps."""
     values = values_of(params)
-    names = (*FOLLOWED, "files") if values["files"] == Files.REFER else FOLLOWED
+    names = (*FOLLOWED_OPTIONS, "files") if values["files"] == Files.REFER else FOLLOWED_OPTIONS
     return {name: values[name] for name in names}
 
 

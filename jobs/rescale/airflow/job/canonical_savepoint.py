@@ -1,9 +1,9 @@
 """Check that Flink can take a canonical savepoint of a running job, before asking for one.
 
-Flink 2 cannot take one of ForSt (`ForStStateBackend.supportsSavepointFormat`), nor of operators with asynchronous
-state, on any backend (`StreamOperatorStateHandler.snapshotState`). It does not decline the request: the tasks fail, and
-the job restarts from its last checkpoint, or ends. Neither the job's plan nor a snapshot shows which operators have
-asynchronous state, but their metrics do (`AsyncExecutionController`).
+Flink 2 cannot take one of state in ForSt (`ForStStateBackend.supportsSavepointFormat`), nor of operators with
+asynchronous state, on any backend (`StreamOperatorStateHandler.snapshotState`). Flink does not decline the request: the
+tasks fail, and the job restarts from its last checkpoint, or ends. Neither the job's plan nor a snapshot shows which
+operators have asynchronous state, but their metrics do (`AsyncExecutionController`).
 """
 
 from __future__ import annotations

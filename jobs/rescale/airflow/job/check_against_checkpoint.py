@@ -51,7 +51,7 @@ def check_against_checkpoint(
     if isinstance(latest, UnreadableCheckpoint):
         _defer_to_plan(latest.why, latest.place)
         return False
-    if not _matches(job, latest):
+    if not _matches_job(job, latest):
         _defer_to_plan("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
         return False
     try:
@@ -63,7 +63,7 @@ def check_against_checkpoint(
         if not is_approved:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
-        raise _about_checkpoint(error, latest) from None
+        raise _error_about_checkpoint(error, latest) from None
     except RescaleError as error:
         _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
@@ -82,7 +82,7 @@ def _defer_to_plan(why: str, place: str | None) -> None:
     log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, where)
 
 
-def _matches(job: Job, checkpoint: Snapshot) -> bool:
+def _matches_job(job: Job, checkpoint: Snapshot) -> bool:
     """Return whether the first operator of every chain is in the checkpoint, with its current shape."""
     entries = {operator.entry.operator_id: operator.entry for operator in checkpoint.operators}
     return all(
@@ -142,18 +142,18 @@ def _refuse_mixed_maxima(resolved: Resolved) -> None:
         )
 
 
-def _about_checkpoint(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
+def _error_about_checkpoint(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
     """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
     return error.recast(
         type(error),
         f"{error.what} (according to the job's latest checkpoint; the job was not stopped)",
         path=checkpoint.metadata_uri,
         offset=None,
-        advice=_for_checkpoint(error.advice),
+        advice=_advice_for_checkpoint(error.advice),
     )
 
 
-def _for_checkpoint(advice: str | None) -> str | None:
+def _advice_for_checkpoint(advice: str | None) -> str | None:
     """Return the advice with "Plan only" instead of the task that inspects the source, which has not run yet."""
     if not isinstance(advice, Advice):
         return advice
@@ -180,10 +180,10 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
 def _has_shape(resolved: Resolved, request: Request) -> bool:
     """Return whether the request is for a shape only, and every operator has that shape already."""
     entries = (operator.entry for operator in resolved.snapshot.operators)
-    has = all(
+    is_same_shape = all(
         resolved.shapes[entry.operator_id] == Shape(entry.parallelism, entry.max_parallelism) for entry in entries
     )
-    return has and changes_shape_only(request)
+    return is_same_shape and changes_shape_only(request)
 
 
 def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:

@@ -26,7 +26,7 @@ def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Sn
             option='"Files of RocksDB"',
             expected=Files.COPY.value,
             found=request.files.value,
-            advice='choose that, or switch "Move the state while the job runs" off',
+            advice='choose "copy", or switch "Move the state while the job runs" off',
         )
     if (obstacle := _obstacle(flink.state_backend(job.job_id), latest)) is not None:
         raise RequestError(

@@ -28,8 +28,10 @@ def has_shape(job: Job, request: Request) -> bool:
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     selectors = [*request.parallelism, *request.max_parallelism]
     names_only_vertices = {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
-    has = names_only_vertices and all(_requested_shape(vertex, request) == _shape(vertex) for vertex in job.vertices)
-    return has and changes_shape_only(request)
+    has_requested_shape = names_only_vertices and all(
+        _requested_shape(vertex, request) == _vertex_shape(vertex) for vertex in job.vertices
+    )
+    return has_requested_shape and changes_shape_only(request)
 
 
 def changes_shape_only(request: Request) -> bool:
@@ -53,8 +55,8 @@ def check_shape(job: Job, request: Request) -> None:
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
         if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
             raise UnsupportedError(
-                "some subtasks of this operator have finished; at another parallelism it is undefined which of the new "
-                "ones would count as finished",
+                "some subtasks of this operator have finished: it is undefined which new subtasks would count as "
+                "finished",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
                 found=other,
@@ -105,7 +107,7 @@ def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
     return _requested_shape(vertex, request).max_parallelism == vertex.max_parallelism
 
 
-def _shape(vertex: Vertex) -> Shape:
+def _vertex_shape(vertex: Vertex) -> Shape:
     return Shape(vertex.parallelism, vertex.max_parallelism)
 
 

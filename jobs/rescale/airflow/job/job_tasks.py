@@ -86,7 +86,7 @@ class GoBackIfNeeded(GoBack):
         return super().execute(context)
 
     def source(self, context: Context, before: JobToRestart) -> str | None:
-        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled it."""
+        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled the job."""
         source, pull = super().source(context, before), context["ti"].xcom_pull
         if source is not None:
             return source
@@ -125,7 +125,7 @@ class GoBackIfNeeded(GoBack):
 def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
     """Return whether this job was handed over.
 
-    The XCom may be that of an earlier pass, about another job: it stays until its task starts again.
+    The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
     """
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
     return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]
@@ -218,8 +218,8 @@ def _check_plan(
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
-        if latest.transient is not None:
-            raise latest.transient
+        if latest.transient_error is not None:
+            raise latest.transient_error
         raise RequestError(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
             path=latest.place,

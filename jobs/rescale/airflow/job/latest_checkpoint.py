@@ -18,18 +18,18 @@ from rescale.storage.locations import name, normalise, parent
 from rescale.text.errors import RescaleError, StoreError
 
 _TRIES = 3
-"""Attempts to read it: Flink's answer may be seconds old (`web.refresh-interval`), and the checkpoint deleted since."""
+"""Attempts to read the checkpoint. Flink's answer may be old (`web.refresh-interval`), and the checkpoint gone."""
 
 
 class UnreadableCheckpoint(NamedTuple):
-    """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
+    """A checkpoint that cannot be read: the reason as a clause, and the checkpoint's place if Flink knows it.
 
-    `transient` is the error if another try may succeed, else None.
+    `transient_error` is the error if another try may succeed, else None.
     """
 
     why: str
     place: str | None = None
-    transient: StoreError | None = None
+    transient_error: StoreError | None = None
 
 
 def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
@@ -51,8 +51,8 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
                 return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
             return snapshot
     detail = "" if failed.found is None else f" ({failed.found})"
-    transient = failed if isinstance(failed, StoreError) else None
-    return UnreadableCheckpoint(f"the latest checkpoint cannot be read: {failed.what}{detail}", reported, transient)
+    why = f"the latest checkpoint cannot be read: {failed.what}{detail}"
+    return UnreadableCheckpoint(why, reported, failed if isinstance(failed, StoreError) else None)
 
 
 def _place(reported: str, job: Job, again: bool) -> str:

@@ -48,7 +48,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return evidence
-        checkpoint = _require(flink, job, request, latest)
+        checkpoint = _readable(flink, job, request, latest)
         _refuse_unreadable_records(flink, job, request, checkpoint)
         return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB or backend.changelog:
@@ -57,24 +57,24 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             operator=job.name,
             expected="RocksDB or the hashmap backend, without a changelog",
             found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.changelog else ''}",
-            advice=_alternative(flink, job),
+            advice=_alternative_advice(flink, job),
         )
-    checkpoint = _require(flink, job, request, latest)
+    checkpoint = _readable(flink, job, request, latest)
     if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
         raise RequestError(
             "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",
             path=checkpoint.metadata_uri,
             operator=", ".join(on_heap),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
-            found="raw keyed state in the latest checkpoint, which are timers, or cannot be distinguished from timers",
-            advice=f"{_alternative(flink, job)}: it holds all timers",
+            found="raw keyed state in the latest checkpoint that is timers, or cannot be distinguished from timers",
+            advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
     in_rocksdb = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
     return f"{backend.name} has no timers on the heap, {in_rocksdb}, as {checkpoint.directory} shows"
 
 
-def _alternative(flink: Flink, job: Job) -> str:
+def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
     possible = canonical_obstacle(flink, job) is None
     return _CANONICAL if possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
@@ -95,14 +95,14 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
                 state=error.state,
                 expected=error.expected,
                 found=f"{error.what}{'' if error.found is None else f': {error.found}'}",
-                advice=_alternative(flink, job),
+                advice=_alternative_advice(flink, job),
             ) from None
 
 
-def _require(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
+def _readable(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
-        raise checkpoint.transient or _unknown_error(flink, job, checkpoint.why, checkpoint.place)
+        raise checkpoint.transient_error or _unknown_error(flink, job, checkpoint.why, checkpoint.place)
     return apply_surgery(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
@@ -113,8 +113,8 @@ def _unknown_error(flink: Flink, job: Job, why: str, place: str | None = None) -
         operator=job.name,
         expected="a readable checkpoint, which shows where timers are and how records are written",
         found=why,
-        advice=f"{_alternative(flink, job)}; or let the job write checkpoints where workers can read them (for files "
-        'in other directories, fill in "More places of state")',
+        advice=f"{_alternative_advice(flink, job)}; or let the job write checkpoints where workers can read them (for "
+        'files in other directories, fill in "More places of state")',
     )
 
 

@@ -8,8 +8,8 @@ since the last checkpoint are processed again either way.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
-with its old shape, and another run can go on with the rounds. Flink does not get that checkpoint to own (NO_CLAIM): it
-would delete it, and the task that goes back may need it.
+with its old shape, and another run can go on with the rounds. The restarted job does not own that checkpoint
+(NO_CLAIM): Flink would delete the checkpoint, and the task that goes back may need it.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class CutOver:
         return plan, answer
 
     def _settle(self) -> None:
-        """Record which checkpoint the job has completed last. Raises `RequestError` if the newest one is another."""
+        """Record the job's last completed checkpoint. Raises `RequestError` if another checkpoint is the newest."""
         with open_flink(self.before.flink) as flink:
             final = final_checkpoint(flink, self.before.job_id, self.before.directory, self.mark.checkpoint)
         self.mark.set(checkpoint_number(final))

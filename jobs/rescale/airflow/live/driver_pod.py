@@ -133,7 +133,7 @@ class DriverPod:
 
 
 class RoundsPod:
-    """A driver pod that makes one round after another; it starts with the first one, and ends with the block.
+    """A driver pod that makes one round after another; it starts with the first round, and ends with the `with` block.
 
     Orders are put beside `target`. For the other arguments, see `DriverPod`.
     """

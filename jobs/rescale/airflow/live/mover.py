@@ -49,7 +49,7 @@ class Mover:
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: changes by the process or pod for rounds, all state by one of its own."""
+        """Move and validate a plan: changes by the process (or pod) for rounds, all state by one for just this plan."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:

@@ -79,7 +79,7 @@ class Watch:
 
     @property
     def mark(self) -> CancelMark:
-        """The mark of the task that it is about to cancel the job."""
+        """The mark by which the task records that it is about to cancel the job."""
         return CancelMark(self.state, self.ti, self.before.job_id)
 
     def follow(self) -> None:
@@ -233,8 +233,8 @@ class Watch:
                 operator=self.before.name,
                 expected="a running job",
                 found="a job that Flink does not know" if line is None else line.state,
-                advice="if it was cancelled on purpose, the last round of a follower on a command line makes the "
-                "result from its last checkpoint; otherwise start it again, and trigger a run with another target",
+                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
+                "makes the result from the last one. Otherwise start it again, and trigger a run with another target",
             )
 
 

@@ -38,7 +38,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         with task_errors():
-            self._first = self._place(newest_checkpoint(self.flink, self.job))
+            self._first = self._checkpoint_uri(newest_checkpoint(self.flink, self.job))
         if not self.deferrable:
             return super().execute(context)
         trigger = CheckpointTrigger(self.flink, self.job, self.poke_interval, self._first or "")
@@ -48,12 +48,12 @@ class CheckpointSensor(BaseSensorOperator):
         """Return the newest checkpoint if it is another one than at the start."""
         with task_errors():
             newest = newest_checkpoint(self.flink, self.job)
-        return PokeReturnValue(is_done=self._place(newest) not in (None, self._first), xcom_value=newest)
+        return PokeReturnValue(is_done=self._checkpoint_uri(newest) not in (None, self._first), xcom_value=newest)
 
     def arrived(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Return the checkpoint that the trigger has seen."""
         return event
 
     @staticmethod
-    def _place(checkpoint: dict[str, Any] | None) -> str | None:
+    def _checkpoint_uri(checkpoint: dict[str, Any] | None) -> str | None:
         return checkpoint["checkpoint"] if checkpoint is not None else None

@@ -13,7 +13,7 @@ from rescale.airflow.steps.retries import RETRIES, task_errors
 
 
 class DiscardOperator(BaseOperator):
-    """Operator that removes files and claim of a rescale that did not publish, so that its target is free again.
+    """Operator that removes the files and the claim of a rescale that did not publish: its target is free again.
 
     It never removes a published result, or files that Rescale did not write. It fails while the run that claims the
     target is running. Its output has the `target`, and the numbers of files that were `removed`, and `left`.

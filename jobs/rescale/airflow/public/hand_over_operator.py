@@ -20,7 +20,7 @@ class HandOverOperator(HandOverJob):
 
     It runs an uploaded `jar` on a session cluster, or patches a `FlinkDeployment`, or else prints the command that
     starts the job. A task that is tried again finds the job that an earlier try started. It does not look for the job
-    that the savepoint was taken from: if that still runs, both do the same work.
+    that the savepoint was taken from: if that job still runs, both jobs do the same work.
 
     Its output describes the started job: its id (`job`), `name`, `parallelism` and `restored_from`; for a
     FlinkDeployment `deployment` and `nonce`; else `start`, the command.
@@ -28,13 +28,13 @@ class HandOverOperator(HandOverJob):
     :param start: how the job is started: `output["starting"]` of `RescaleOperator` or of a task group.
     :param flink: to run a jar: address of Flink's REST API, or id of an Airflow connection of type http.
     :param jar: to run a jar: file name of an uploaded jar, or its id.
-    :param entry_class: to run a jar: class with `main`; None for the one that the jar names.
+    :param entry_class: to run a jar: class with `main`; None for the class that the jar names.
     :param program_arguments: to run a jar: arguments of the program.
     :param flink_options: to run a jar: options of Flink for the job.
     :param deployment: to patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob:
         `flinksessionjob/namespace/name`.
     :param kubernetes_connection: to patch a FlinkDeployment: id of an Airflow connection; None for the worker's access.
-    :param parallelism: default parallelism of the job; None for the one that most of its operators have.
+    :param parallelism: default parallelism of the job; None for the parallelism of most of its operators.
     """
 
     template_fields: Sequence[str] = (

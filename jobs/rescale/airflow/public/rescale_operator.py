@@ -39,9 +39,9 @@ class RescaleOperator(BaseOperator):
     """Operator that rescales a snapshot: it plans, moves the state, compares it with the source, and publishes it.
 
     Every field is a template, and may be the output of another task. None means the default of the platform's settings,
-    or that of the form. The task may be killed and tried again at any time: it resumes where it was. It waits without a
-    worker where steps run as pods; a step that is a process of its worker needs the worker. It is skipped if there is
-    nothing to do, because the state has the requested shape already.
+    or that of the form. The task may be killed and tried again at any time: it resumes where it was. Where steps run as
+    pods, it waits without a worker; elsewhere, steps are processes of its worker. It is skipped if there is nothing to
+    do, because the state has the requested shape already.
 
     Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
     approval: `rescale_task_group` asks for one.
@@ -124,7 +124,7 @@ class RescaleOperator(BaseOperator):
                 if template := os.environ.get(DRIVER_POD):
                     pod = self._pod_of(template, planned, form)
                 else:
-                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof)(planned, form)
+                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof_arguments)(planned, form)
                     return self._publish(planned, form, context)
         self._wait(pod, planned, lambda: pod.execute(context))
         return self._finish(planned, context)
@@ -158,7 +158,7 @@ class RescaleOperator(BaseOperator):
             plan_of=plan_to_execute,
             template=template,
             summary_of=_no_summary,
-            arguments_of=_proof,
+            arguments_of=_proof_arguments,
         )
         return self._pod
 
@@ -208,5 +208,5 @@ def _no_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG00
     return {}
 
 
-def _proof(form: Mapping[str, Any]) -> list[str]:
+def _proof_arguments(form: Mapping[str, Any]) -> list[str]:
     return ["--proof", proof_of(form).value]

@@ -77,7 +77,7 @@ class TakeSavepointOperator(WaitingOperator):
             raise RequestError(
                 "this operator takes savepoints",
                 option="taking",
-                expected=", ".join(each.value for each in StopMode if each is not StopMode.CHECKPOINT),
+                expected=", ".join(mode.value for mode in StopMode if mode is not StopMode.CHECKPOINT),
                 found=taking.value,
                 advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
             )

@@ -78,7 +78,7 @@ def report(
         raise HTTPException(HTTPStatus.NOT_FOUND, "there is no report of this run") from None
     except RescaleError as error:
         raise HTTPException(HTTPStatus.BAD_GATEWAY, f"the api-server cannot read the report: {error}") from None
-    return Response(page, media_type="text/html; charset=utf-8", headers=_headers(page))
+    return Response(page, media_type="text/html; charset=utf-8", headers=_response_headers(page))
 
 
 def _page_in_xcom(value: Any) -> bytes:
@@ -93,7 +93,7 @@ def _page_in_store(value: Any) -> bytes:
     """
     place = msgspec.convert(value, ReportPlace)
     places = Places(place.target, place.digest)
-    store = _store(place)
+    store = _report_store(place)
     claim = claim_on(place.target, store)
     if claim is None or claim.plan != place.digest or store.stat(places.report) is None:
         raise HTTPException(
@@ -103,13 +103,13 @@ def _page_in_store(value: Any) -> bytes:
     return store.read_all(places.report, _LARGEST)[0]
 
 
-def _store(place: ReportPlace) -> Store:
+def _report_store(place: ReportPlace) -> Store:
     if place.connection and is_s3(place.target):
         return s3_store_of(place.connection)
     return open_store(place.target)
 
 
-def _headers(page: bytes) -> dict[str, str]:
+def _response_headers(page: bytes) -> dict[str, str]:
     """Return the response headers, with a policy that allows only the page's own style sheet."""
     style = _STYLE.search(page)
     digest = base64.b64encode(hashlib.sha256(style[1]).digest()).decode() if style else None
@@ -122,6 +122,6 @@ def _error_response(request: Request, error: Exception) -> Response:
         raise error
     if error.status_code == HTTPStatus.UNAUTHORIZED and "text/html" in request.headers.get("accept", ""):
         query = f"?{request.url.query}" if request.url.query else ""
-        back = urlencode({"next": f"{request.url.path}{query}"})
-        return RedirectResponse(airflow_url(f"/api/v2/auth/login?{back}"))
-    return PlainTextResponse(f"{error.detail}\n", error.status_code, _headers(b""))
+        return_query = urlencode({"next": f"{request.url.path}{query}"})
+        return RedirectResponse(airflow_url(f"/api/v2/auth/login?{return_query}"))
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, _response_headers(b""))

@@ -39,7 +39,7 @@ def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequ
     only a warning: pods that are left over do not change how the run ended.
     """
     metadata = PodGenerator.deserialize_model_file(template).metadata
-    selector = _selector(dag_id, run_id, task_ids, (metadata.labels or {}).get(_RELEASE))
+    selector = _label_selector(dag_id, run_id, task_ids, (metadata.labels or {}).get(_RELEASE))
     try:
         hook = KubernetesHook(**CLUSTER_ACCESS)
         namespace = metadata.namespace or hook.get_namespace() or "default"
@@ -51,7 +51,7 @@ def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequ
         log.warning("pods of this run may be left over, with the labels %s: Kubernetes says %s", selector, reason)
 
 
-def _selector(dag_id: str, run_id: str, task_ids: Sequence[str], release: str | None) -> str:
+def _label_selector(dag_id: str, run_id: str, task_ids: Sequence[str], release: str | None) -> str:
     """Return a selector by the labels that `KubernetesPodOperator` puts on its pods, with valid label values."""
     labels = labels_of_run(dag_id, run_id)
     if release is not None:

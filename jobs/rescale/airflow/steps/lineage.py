@@ -38,7 +38,7 @@ class Lineage(NamedTuple):
 def planned_lineage(plan: Plan) -> Lineage:
     """Return the lineage of a plan: its source, and no result yet."""
     shape = [(operator.label, operator.parallelism, operator.max_parallelism) for operator in plan.operators]
-    return Lineage(LineageDataset(plan.source, _shape(shape)))
+    return Lineage(LineageDataset(plan.source, _shape_facet(shape)))
 
 
 def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: str) -> Lineage:
@@ -52,7 +52,7 @@ def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: 
         "metadataSha256": certificate.candidate_sha256,
         "plan": plan.digest,
     }
-    facets = {**_shape(shape), "rescale_certificate": certified}
+    facets = {**_shape_facet(shape), "rescale_certificate": certified}
     files = [file for file in certificate.files if not file.is_elsewhere]
     result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # with `_metadata`
     return planned_lineage(plan)._replace(result=result)
@@ -69,7 +69,7 @@ def as_openlineage(lineage: Lineage | None) -> Any:
 
     def named(dataset: LineageDataset) -> dict[str, Any]:
         facets = {name: DatasetFacet().with_additional_properties(**facet) for name, facet in dataset.facets.items()}
-        return {**_name(dataset.uri), "facets": facets}
+        return {**_dataset_name(dataset.uri), "facets": facets}
 
     inputs, result = [InputDataset(**named(lineage.source))], lineage.result
     if result is None:
@@ -81,12 +81,12 @@ def as_openlineage(lineage: Lineage | None) -> Any:
     return OperatorLineage(inputs=inputs, outputs=[output])
 
 
-def _shape(operators: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
+def _shape_facet(operators: list[tuple[str, int, int]]) -> dict[str, dict[str, Any]]:
     names = ("operator", "parallelism", "maxParallelism")
     return {"rescale_shape": {"operators": [dict(zip(names, operator, strict=True)) for operator in operators]}}
 
 
-def _name(uri: str) -> dict[str, str]:
+def _dataset_name(uri: str) -> dict[str, str]:
     """Return namespace and name of a place, by OpenLineage's naming rules."""
     if not is_s3(uri):
         return {"namespace": "file", "name": uri}

@@ -44,8 +44,8 @@ _SECONDS_TO_START = 900
 """Timeout for the start of a pod; the cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
 _SECONDS_BETWEEN_CHECKS = 10
-"""Time between two checks of a pod that is to start. If the triggerer saw its end before the scheduler saw the worker
-exit, Airflow would consider the task lost, and try again although the error may be final."""
+"""Time between two checks of a pod that is to start. If the triggerer saw the pod's end before the scheduler saw the
+worker exit, Airflow would consider the task lost, and try again although the error may be final."""
 
 
 class StepPod(KubernetesPodOperator):

@@ -76,7 +76,7 @@ RETRIES: dict[str, Any] = {
 
 
 def is_rescale_error(error: Exception) -> bool:
-    """Return whether it is one of our errors, or a built-in error of Python, which is a bug of ours."""
+    """Return whether an error is one of ours, or a built-in error of Python, which is a bug of ours."""
     return isinstance(error, RescaleError) or type(error).__module__ == "builtins"
 
 
@@ -88,7 +88,7 @@ def task_errors() -> Iterator[None]:
     except Exception as error:
         if not is_rescale_error(error):
             raise
-        ours = unexpected(error)
-        reword_for_form(ours)
-        log.error("%s", ours)
-        raise (FinalTaskEnded if ours.final and not _POLICY else TaskEnded)(ours) from None
+        rescale_error = unexpected(error)
+        reword_for_form(rescale_error)
+        log.error("%s", rescale_error)
+        raise (FinalTaskEnded if rescale_error.final and not _POLICY else TaskEnded)(rescale_error) from None

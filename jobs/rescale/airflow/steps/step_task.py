@@ -124,7 +124,7 @@ def in_a_process(
 def environment_of_steps(spark: Spark) -> dict[str, str]:
     """Return the environment of a step with this Spark: the environment of this process without Airflow's variables.
 
-    These hold connections and keys, and the step may run users' own functions that hash keys.
+    Airflow's variables hold connections and keys, and the step may run users' own functions that hash keys.
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-    return {**own, **trace_context(), **spark.environment}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    return {**environment, **trace_context(), **spark.environment}

@@ -27,7 +27,7 @@ class WindowHours(NamedTuple):
     zone: ZoneInfo
 
     def opening_time(self, began: datetime, *, by_schedule: bool) -> datetime | None:
-        """Return the time at which the window opens, or opened, for a run that `began` then; None if it never opens.
+        """Return when the window opens, or opened, for a run that began at `began`; None if it never opens.
 
         A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
         """
@@ -35,7 +35,7 @@ class WindowHours(NamedTuple):
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opened: datetime) -> datetime:
-        """Return the time at which a window closes that `opened` then, in the zone's time."""
+        """Return when a window that opened at `opened` closes, in the zone's time."""
         return closing_time(opened, self.closes, self.zone)
 
 
@@ -51,12 +51,11 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
 def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
     day = opened.astimezone(zone).date()
-    return min(
-        instant for days in (0, 1) for instant in _times(closes, day + timedelta(days=days), zone) if instant > opened
-    ).astimezone(zone)
+    instants = (instant for days in (0, 1) for instant in _instants_of_day(closes, day + timedelta(days=days), zone))
+    return min(instant for instant in instants if instant > opened).astimezone(zone)
 
 
-def _times(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
+def _instants_of_day(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time, in order.
 
     For a time that the clock skips, the result is the instant by the old offset.

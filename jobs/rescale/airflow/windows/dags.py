@@ -25,7 +25,7 @@ def window_dag(window: Window) -> DAG:
         description=f"{window.schedule} ({window.timezone}), until {window.closes:%H:%M}",
         schedule=window.timetable,
         catchup=False,
-        doc_md=_doc(window),
+        doc_md=_dag_description(window),
         **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
         opened, closes = open_window(window, asset), XComField(OPEN, "closes")
@@ -43,7 +43,7 @@ def window_dag(window: Window) -> DAG:
     return dag
 
 
-def _doc(window: Window) -> str:
+def _dag_description(window: Window) -> str:
     what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
     values = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
     lead = duration(window.begins_before.total_seconds())

@@ -49,8 +49,8 @@ OUTSIDE_HOURS = "outside_hours"
 class Window:
     """A window; `values` are the values of form fields.
 
-    No run starts after the time of day `closes`, in `timezone`. The state of a job that is rescaled while it runs is
-    moved from `begins_before` the opening on, and the job is cut over while the window is open.
+    No run starts after the time of day `closes`, in `timezone`. If the job is rescaled while it runs, a run begins
+    earlier than the window opens, by `begins_before`; the job is cut over while the window is open.
     """
 
     name: str
@@ -110,44 +110,46 @@ class Window:
 def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
     """Return the window of an entry in the file; or None, and an error for each wrong field."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return None, [_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+        return None, [_window_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
     if name.casefold() in RESERVED:
-        return None, [_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)]
+        return None, [
+            _window_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)
+        ]
     if not isinstance(entry, dict):
-        return None, [_error(name, "the entry", "fields and their values", entry)]
-    if wrong := list(_faults(name, entry)):
-        return None, wrong
+        return None, [_window_error(name, "the entry", "fields and their values", entry)]
+    if errors := list(_entry_errors(name, entry)):
+        return None, errors
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
     closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
     return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
 
 
-def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
+def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
     known = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
     required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
-    wrong: dict[Any, RequestError] = {}
+    errors: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required, "target"):
         if field not in entry:
-            wrong[field] = _error(name, field, "a value", "none")
+            errors[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
         if field not in known:
-            wrong[field] = _error(name, field, f"one of the fields {', '.join(known)}", field)
+            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
-            wrong[field] = _error(name, field, *fault)
+            errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
-            wrong[field] = _error(name, field, None, sentence)
-    if not wrong and (error := _form_error(_check_shape, entry)) is not None:
-        wrong["shape"] = _error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
-    if not wrong and "begins_before" in entry and not entry.get("while_it_runs"):
-        wrong["begins_before"] = _error(name, "begins_before", "a job with while_it_runs: true", "no such job")
-    if not wrong and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
-        wrong["hand-over"] = _error(name, "its hand-over", error.expected, error.what)
-    yield from wrong.values()
-    if not wrong and (fault := placeholder_fault(entry["target"], entry["schedule"])):
-        yield _error(name, "target", *fault)
+            errors[field] = _window_error(name, field, None, sentence)
+    if not errors and (error := _form_error(_check_shape, entry)) is not None:
+        errors["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
+    if not errors and "begins_before" in entry and not entry.get("while_it_runs"):
+        errors["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
+    if not errors and "job" in entry and (error := _form_error(_check_hand_over, entry)) is not None:
+        errors["hand-over"] = _window_error(name, "its hand-over", error.expected, error.what)
+    yield from errors.values()
+    if not errors and (fault := placeholder_fault(entry["target"], entry["schedule"])):
+        yield _window_error(name, "target", *fault)
 
 
 def _form_fault(param: Param, value: Any) -> str | None:
@@ -231,5 +233,5 @@ _CHECKS: dict[str, Callable[[Any], Fault]] = {
 }
 
 
-def _error(window: object, field: object, expected: str | None, actual: object) -> RequestError:
+def _window_error(window: object, field: object, expected: str | None, actual: object) -> RequestError:
     return RequestError(f"the window {window!r} is not valid: {field}", expected=expected, found=actual)

@@ -1,8 +1,8 @@
 """First and last task of a window's run: check whether there is something to do, and record what was done.
 
 The state of the window's asset records what was rescaled last, so it outlives runs. A run that finds nothing newer is
-skipped. So is a run that starts after closing time, or that is triggered by hand outside the window's hours, unless its
-form allows that.
+skipped. A run that starts after closing time, or is triggered by hand outside the window's hours, is skipped, too,
+unless its form allows that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 CLOSE = "close_window"
 
-_LAST = "last"
+_LAST_RESCALED = "last"
 
 
 def open_window(window: Window, asset: Asset) -> Any:
@@ -36,8 +36,8 @@ def open_window(window: Window, asset: Asset) -> Any:
 
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
-        refuse_unknown_fields(params, dag.params)  # a skipped run would not show its mistakes
-        last = window_state(asset_state_store, dag.dag_id).get(_LAST) if "source" in params else None
+        refuse_unknown_fields(params, dag.params)  # first, because a skipped run shows no mistakes in its form
+        last = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
         return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
 
     return rescale_task(check_hours, OPEN, "Is the window open?", inlets=[asset])()
@@ -64,8 +64,8 @@ def close_window(asset: Asset) -> Any:
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
         done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
-        if "written" in done and _is_newer(done, state.get(_LAST)):  # false if an older run was cleared
-            state.set(_LAST, done)
+        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # false if an older run was cleared
+            state.set(_LAST_RESCALED, done)
         if extra in events_of(inlet_events, asset):
             skip_task("the asset already has an event of this result")
         outlet_events[asset].extra = extra

@@ -38,10 +38,10 @@ def read_windows(path: Path) -> WindowsFile:
     if entries is None:
         return WindowsFile((), ())
     if not isinstance(entries, dict):
-        wrong = RequestError(
+        not_a_mapping = RequestError(
             "the file of windows is not a mapping", path=str(path), expected="names, each with its fields"
         )
-        return WindowsFile((), (wrong,))
+        return WindowsFile((), (not_a_mapping,))
     windows: list[Window] = []
     refused: list[RequestError] = []
     for name, entry in entries.items():
@@ -55,7 +55,7 @@ class WindowsError(Exception):
     """Error with all errors in the file of windows, one per line; the text of a `RequestError` has no line breaks."""
 
 
-def refuse(wrong: Sequence[RequestError]) -> None:
+def refuse(errors: Sequence[RequestError]) -> None:
     """Raise a `WindowsError` with the text of all errors, if there are any."""
-    if wrong:
-        raise WindowsError("\n".join(map(str, wrong)))
+    if errors:
+        raise WindowsError("\n".join(map(str, errors)))

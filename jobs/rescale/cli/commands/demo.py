@@ -20,11 +20,11 @@ EXAMPLE = "rescale demo --ui"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    way = parser.add_mutually_exclusive_group()
-    way.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--ui", action="store_true", help="keep it running, with Airflow's forms and graphs in the browser"
     )
-    way.add_argument(
+    mode.add_argument(
         "--flink",
         action="store_true",
         help="let Flink restore the result, too (downloads its jars from PyPI once, 240 MB; needs javac)",

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.by_file:
-        return _by_file(arguments, output)
+        return _compare_by_file(arguments, output)
     snapshots = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
     result = run_own_step(Step.DIFF, [*snapshots, *arguments_of_step(arguments, "diff")], arguments.master)
     document = result.read(DiffDocument)
@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if document.equal else IntegrityError.exit_code
 
 
-def _by_file(arguments: argparse.Namespace, output: Output) -> int:
+def _compare_by_file(arguments: argparse.Namespace, output: Output) -> int:
     """Print what a live rescale would read, from the files of two checkpoints."""
     for row in options_of("diff"):
         if row.group is Group.CHANGED_JOB and vars(arguments)[row.attribute]:

@@ -12,7 +12,10 @@ from rescale.storage.scratch import remove_all_abandoned
 from rescale.text.units import counted
 
 SUMMARY = "remove the files that an unpublished run left"
-DESCRIPTION = "Removes files and claim of a run that did not publish. Never removes a published result, or other files."
+DESCRIPTION = (
+    "Removes the files and the claim of a run that did not publish. Never removes a published result, or files that "
+    "Rescale did not write."
+)
 EXAMPLE = "rescale discard s3://flink/new"
 
 _NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"

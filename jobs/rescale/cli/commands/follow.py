@@ -11,14 +11,14 @@ from rescale.cli.arguments import add_master, add_request_options, add_target
 from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
-from rescale.cli.own_step import own_rounds
+from rescale.cli.own_step import lasting_mover
 from rescale.cli.terminal import waiting
 from rescale.following.follower import Follower, Limits
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
 from rescale.options.profiles import add_profiles
-from rescale.options.rows import FOLLOWED, OPTIONS
+from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import target_place
@@ -60,14 +60,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
     if not arguments.finish:
         output.use_json_lines()
-    limits = _limits(arguments)
+    limits = _round_limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := published_plan(target)) is not None:
         _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     job = _job_of(arguments, checkpoints, target)
-    with nullcontext() if arguments.finish else own_rounds(arguments.master) as move_round:
+    with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
             """Move a round in the lasting process; move or compare all records in a separate process."""
@@ -86,8 +86,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             follower.follow(limits, partial(_print_round, output))
 
 
-def _print_round(output: Output, made: Round, waits_for: str) -> None:
-    output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
+def _print_round(output: Output, finished: Round, waits_for: str) -> None:
+    output.answer(round_document(finished, waits_for), lambda: round_line(finished, waits_for))
 
 
 def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
@@ -119,11 +119,11 @@ def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool)
 
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
-    """Return the job with the shape of the options; without any, with the shape of the existing follower."""
+    """Return the job to follow, in the shape that the options give; without any, in that of the existing follower."""
     values = values_of(arguments, "follow")
-    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})
+    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}
-    if all(job.options[name] == unset[name] for name in FOLLOWED):
+    if all(job.options[name] == unset[name] for name in FOLLOWED_OPTIONS):
         current = followed_job(target)
         if current is not None:
             return FollowedJob(checkpoints, current.options)
@@ -138,7 +138,7 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
     return job
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
+def _round_limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
         _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),

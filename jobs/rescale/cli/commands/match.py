@@ -21,12 +21,13 @@ from rescale.text.errors import IntegrityError, RequestError
 
 SUMMARY = "match the operators of a snapshot with those of a changed job"
 DESCRIPTION = (
-    "For a job whose operators have new ids: without a uid, an id changes with every operator before it. Proposes "
-    "which operator of the snapshot is which operator of the job, and prints the result as --rename options for plan "
-    "and run. The job is given as a second snapshot, of the changed job started without state, which is compared by "
-    "names, states and serializers; or as the answer of Flink's REST API, which has the names, and the ids of the "
-    "first operators of chains. Ambiguous matches are listed, but not proposed. Writes nothing. Exit code 0: every "
-    "operator with state has a match; 4: some have no certain match.\n\n"
+    "For a job whose operators have new ids: Flink derives the id of an operator without a uid from the operators "
+    "before it. Proposes which operator of the snapshot is which operator of the job, and prints the result as "
+    "--rename options for plan and run. The job is given as a second snapshot, which the changed job wrote after a "
+    "start without state; operators are then matched by names, states and serializers. Or it is given as the answer of "
+    "Flink's REST API, which has the names, and the ids of the first operators of chains. Ambiguous matches are listed "
+    "but not proposed. Writes nothing. Exit code 0: every operator with state has a match; 4: some have no certain "
+    "match.\n\n"
     "  curl http://jobmanager:8081/jobs/JOB-ID > job.json"
 )
 EXAMPLE = "rescale match s3://flink/savepoint-1a2b --job job.json"

@@ -21,7 +21,7 @@ DESCRIPTION = (
     "Writes one HTML file with charts of key groups, load, operator state, Kafka offsets and costs, and with the "
     "certificate of a run. It needs no network and no scripts. A run writes such a report beside its target."
 )
-_POLICY = b"sha256-"
+_REPORT_MARK = b"sha256-"
 """Bytes near the beginning of every report: the start of a hash in its content security policy."""
 
 EXAMPLE = "rescale report s3://flink/new -o new.html"
@@ -29,7 +29,7 @@ EXAMPLE = "rescale report s3://flink/new -o new.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "of",
+        "subject",
         metavar="SOURCE|PLAN|TARGET",
         help="a savepoint or checkpoint; the file of a plan (<target>.rescale/plan-….json); or the target of a run",
     )
@@ -42,40 +42,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_request_options(parser, "report")
     add_for_flink(parser)
-    add_profiles(parser, "of", ("of", "out"))
+    add_profiles(parser, "subject", ("subject", "out"))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    of, place = normalise(arguments.of), normalise(arguments.out)
-    _refuse_inside(of, place)
+    subject, place = normalise(arguments.subject), normalise(arguments.out)
+    _refuse_inside(subject, place)
     if open_store(place).stat(place) is not None:
-        place = resolve_links(place)  # for a link to a file, the file itself; not for a pipe
-    with waiting(f"reading {arguments.of}"):
+        place = resolve_links(place)  # a link stands for its file; a pipe stays as it is
+    with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
-        page = report_of(of, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
+        page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
     _refuse_other_file(place, page)
     open_store(place).put(place, page)
     output.answer(WrittenReport(place, len(page)), lambda: f"{printable(place)}: {human_bytes(len(page))}")
 
 
-def _refuse_inside(of: str, place: str) -> None:
+def _refuse_inside(subject: str, place: str) -> None:
     """Raise `RequestError` for a report inside a snapshot, whose directory Flink then could not delete."""
     metadata = join(parent(resolve_links(place)), "_metadata")
     if (
-        contains(resolve_links(of.removesuffix("/_metadata")), resolve_links(place))
+        contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place))
         or open_store(metadata).stat(metadata) is not None
     ):
         raise RequestError(
             "the report must not be inside a snapshot, nor inside its own subject",
             path=place,
-            expected=f"a file outside {of}",
+            expected=f"a file outside {subject}",
             advice="name another file: -o FILE",
         )
 
 
 def _refuse_other_file(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
-    store, beginning = open_store(place), page.partition(_POLICY)[0]
+    store, beginning = open_store(place), page.partition(_REPORT_MARK)[0]
     existing = store.stat(place)
     if existing is not None and existing.size and store.read(place, 0, min(existing.size, len(beginning))) != beginning:
         raise RequestError(

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
 from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
-from rescale.cli.own_step import own_rounds, run_own_step
+from rescale.cli.own_step import lasting_mover, run_own_step
 from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
@@ -85,16 +85,16 @@ def carry_out(
 ) -> None:
     """Move, validate and publish a plan, or resume that run; print the outcome.
 
-    `rounds` are those of a follower before this run.
+    `rounds` are the rounds that a follower made before this run.
     """
     plan = ready.plan
-    proof, before = requested_proof or Proof.RECORDS, is_published(plan)
-    if not before:
+    proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
+    if not published_before:
         refuse_unavailable_target(plan)
     with ExitStack() as ending:
-        # The process and its workers start while the plan is explained.
-        records = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-        carry_out_plan = None if before else ending.enter_context(own_rounds(master, records))
+        # The process and its workers start while the plan is printed.
+        record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        carry_out_plan = None if published_before else ending.enter_context(lasting_mover(master, record_bytes))
         planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:
@@ -115,7 +115,7 @@ def carry_out(
             published = publish(plan, accept_unconditional=accept_unconditional)
     put_report(plan)  # even if an earlier run published: it may have ended before it wrote the report
     if published.already and requested_proof is not None:
-        output.say(_proof_remark(plan, published, proof))
+        output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
     output.answer(document, lambda: outcome_text(document))
 
@@ -125,11 +125,11 @@ def this_process() -> dict[str, str]:
     return {"host": socket.gethostname(), "process": str(os.getpid())}
 
 
-def _proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
+def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
     """Return a remark that the requested proof has no effect, because the result was published before."""
     command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
-    before = f"the result was already published, proven by {published.proof.value}"
-    return f"{before}; to compare it by {requested.value} now: {command}"
+    already = f"the result was already published, proven by {published.proof.value}"
+    return f"{already}; to compare it by {requested.value} now: {command}"
 
 
 def move(plan: Plan, master: str, proof: Proof) -> None:

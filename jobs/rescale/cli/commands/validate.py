@@ -16,8 +16,8 @@ from rescale.storage.locations import normalise
 
 SUMMARY = "compare a published result with its source again"
 DESCRIPTION = (
-    "Compares the state of SOURCE and TARGET, as deep as --proof says, which may be deeper than in the run that "
-    "published TARGET. Writes nothing."
+    "Compares the state of SOURCE and TARGET, to the depth that --proof names; the run that published TARGET may have "
+    "compared less. Writes nothing."
 )
 EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
 

@@ -22,8 +22,8 @@ EXAMPLE = "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-parallelism", metavar="M", type=_number, required=True)
-    parser.add_argument("--parallelism", metavar="P", type=_number, required=True)
+    parser.add_argument("--max-parallelism", metavar="M", type=_parse_number, required=True)
+    parser.add_argument("--parallelism", metavar="P", type=_parse_number, required=True)
     parser.add_argument(
         "--key-type",
         choices=tuple(HASHES),
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(word: str) -> int:
+def _parse_number(word: str) -> int:
     """Parse a number of at most nine digits; more would be too large anyway."""
     if not re.fullmatch("[0-9]{1,9}", word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a number from 1 to {UPPER_BOUND_MAX_PARALLELISM}")

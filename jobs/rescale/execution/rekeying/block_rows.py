@@ -20,7 +20,7 @@ from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import Records
 
-_HEAD = struct.Struct("<4I")
+_ROW_HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024
 """Target size of a row in bytes: a larger row holds a single block. Small and large rows both slow Spark down."""
 
@@ -78,7 +78,7 @@ def write_rows(
         begin = int(ends[first]) - int(index["size"][first])
         section_end = int(np.searchsorted(sections, sections[first], side="right"))
         last = min(section_end, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
-        head = _HEAD.pack(operator, unit, batch, last - first)
+        head = _ROW_HEAD.pack(operator, unit, batch, last - first)
         yield int(sections[first]), b"".join((head, index[first:last].tobytes(), blocks[begin : int(ends[last - 1])]))
         first = last
 
@@ -93,6 +93,6 @@ class BlockRow(NamedTuple):
 
 def read_row(data: bytes) -> BlockRow:
     """Read a row that `write_rows` made."""
-    operator, unit, batch, count = _HEAD.unpack_from(data)
-    index = np.frombuffer(data, INDEX, count, _HEAD.size)
-    return BlockRow(operator, unit, batch, index, memoryview(data)[_HEAD.size + index.nbytes :])
+    operator, unit, batch, count = _ROW_HEAD.unpack_from(data)
+    index = np.frombuffer(data, INDEX, count, _ROW_HEAD.size)
+    return BlockRow(operator, unit, batch, index, memoryview(data)[_ROW_HEAD.size + index.nbytes :])

@@ -26,13 +26,13 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
         first, last = int(firsts[large]), int(ends[large])
         cell = blocks.part(first, last)
-        runs = [_sort(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
-        parts += [blocks.part(at, first), _merge(_concatenate(cell, runs))]
+        runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
+        parts += [blocks.part(at, first), _merge_runs(_concatenate(cell, runs))]
         at = last
     return _concatenate(blocks, [*parts, blocks.part(at, len(blocks))])
 
 
-def _sort(blocks: SortedBlocks) -> SortedBlocks:
+def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
     """Sort the records of some blocks of one cell into one block."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
@@ -51,17 +51,17 @@ def _sort(blocks: SortedBlocks) -> SortedBlocks:
     return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, places, blocks.buffer)
 
 
-def _merge(cell: SortedBlocks) -> SortedBlocks:
+def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
     """Return the merged blocks of the sorted runs of a cell."""
-    merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _windows(cell)]
+    merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
     sizes, last_offsets, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
     return SortedBlocks(
         cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, places, cell.buffer
     )
 
 
-def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
-    """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the last one."""
+def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
+    """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the one before."""
     from rescale.execution.rekeying import key_order_loop as loop
 
     taken = np.zeros(len(cell), np.int64)
@@ -71,8 +71,8 @@ def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
         sizes = np.minimum(cell.sizes - taken, room)
         data, at = cell.buffer.load(cell.places + taken, sizes)
         begins, at = at, at.copy()
-        left = cell.sizes - taken - sizes
-        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, left, out)
+        not_loaded = cell.sizes - taken - sizes
+        size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, not_loaded, out)
         taken += at - begins
         if size:
             yield out[:size], last

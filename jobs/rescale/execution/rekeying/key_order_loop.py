@@ -31,19 +31,19 @@ def _record_end(data: Bytes, at: Long, end: Long) -> Long:
 
 
 @compiled
-def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> tuple[Long, Long, int]:
+def merge_runs(data: Bytes, at: Longs, ends: Longs, not_loaded: Longs, out: Bytes) -> tuple[Long, Long, int]:
     """Merge sorted runs by key into `out`; of equal keys, the record of the first run comes first.
 
-    The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `left[i]` bytes of the run
-    are not loaded yet. The merge stops at the end of all runs, when the next record of a run is not loaded, or when it
-    does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
+    The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `not_loaded[i]` bytes of
+    the run are not loaded yet. The merge stops at the end of all runs, when the next record of a run is not loaded, or
+    when it does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
     """
     size = last = np.int64(0)
     key_words = np.empty(len(at), np.uint64)
     heap = np.empty(len(at), np.int64)
     count = 0
     for run in range(len(at)):
-        if at[run] == ends[run] and left[run] == 0:
+        if at[run] == ends[run] and not_loaded[run] == 0:
             continue
         if _record_end(data, at[run], ends[run]) > ends[run]:
             return size, last, run
@@ -60,7 +60,7 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
         last = size
         size = copy_bytes(data, at[run], end, out, size)
         at[run] = end
-        if end == ends[run] and left[run] == 0:
+        if end == ends[run] and not_loaded[run] == 0:
             count -= 1
             heap[0] = heap[count]
         elif _record_end(data, end, ends[run]) > ends[run]:

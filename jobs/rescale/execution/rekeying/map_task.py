@@ -26,16 +26,16 @@ BATCHES = 8
 
 @dataclass(frozen=True)
 class MapTask:
-    """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
+    """Reads units and yields (partition, row): blocks for writers, packed receipts or an error for `receipt_partition`.
 
-    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    The task of `receipt_partition` adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
     `done` is called with the number of bytes read since its last call.
     """
 
     plan: Plan
     rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
-    receipts: int
+    receipt_partition: int
     whole_entries: bool
     done: Callable[[int], None]
 
@@ -51,11 +51,11 @@ class MapTask:
                 for unit in operator_units:
                     with counting(unit.size, self.done):
                         yield from sorter.rows(unit)
-                yield self.receipts, pack_receipt(sorter.receipt())
+                yield self.receipt_partition, pack_receipt(sorter.receipt())
             except RescaleError as error:
                 if not error.final:
                     raise
-                yield self.receipts, pack_receipt(error.located(operator=operator.label))
+                yield self.receipt_partition, pack_receipt(error.located(operator=operator.label))
                 return
 
 

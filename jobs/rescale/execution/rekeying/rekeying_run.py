@@ -71,20 +71,20 @@ def _rekey(
     """Write the streams of `rekeyings` of one type, by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
     units = read_units(rekeyings)
-    receipts = ranges[-1].partition + 1
+    receipt_partition = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
+        partial(MapTask, plan, rekeyings, ranges, receipt_partition, writer.whole_entries),
         [(unit.work, unit) for unit in units],
-        receipts + 1,
+        receipt_partition + 1,
         progress,
     )
     states = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
-    totals = shuffle.read(receipts, partial(sum_receipts, shapes=shapes))
+    totals = shuffle.read(receipt_partition, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
-    streams = _streams(plan, rekeyings, totals, ranges)
+    streams = _streams_to_write(plan, rekeyings, totals, ranges)
     work_items = writer.lay_out(streams, existing)
     results = _write(plan, writer, shuffle, work_items, states)
     return writer.finish(tasks, streams, work_items, results)
@@ -97,22 +97,22 @@ def _write(
     work_items: Sequence[Work],
     states: Mapping[int, int],
 ) -> list[Result]:
-    """Return the result of each work; `states` has the number of states by the operator's number."""
+    """Return the result of each work item; `states` has the number of states by the operator's number."""
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in work_items:
         by_partition[work.range.partition].append(work)
-    due = {partition: sum(work.size for work in own) for partition, own in by_partition.items()}
-    progress = Progress("write every record under its new key group", sum(due.values()), ByteAction.WRITTEN)
-    packed = {partition: pickle.dumps(own) for partition, own in by_partition.items()}
+    sizes = {partition: sum(work.size for work in items) for partition, items in by_partition.items()}
+    progress = Progress("write every record under its new key group", sum(sizes.values()), ByteAction.WRITTEN)
+    packed = {partition: pickle.dumps(items) for partition, items in by_partition.items()}
     results = []
-    for result in shuffle.write(due, ReduceTask(plan, writer, packed, states), progress):
+    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed, states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
     return results
 
 
-def _streams(
+def _streams_to_write(
     plan: Plan, rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
 ) -> list[StreamToWrite]:
     by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)

@@ -13,7 +13,7 @@ from rescale.execution.rekeying.block_rows import read_row
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.arrays import Bytes, Longs
 
-_BLOCK = np.dtype(
+_BLOCK_FIELDS = np.dtype(
     [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "place", "size", "last")],
 )
 
@@ -36,12 +36,12 @@ class SortedBlocks:
         return self.buffer.load(self.places[first:last], self.sizes[first:last])
 
     def part(self, first: int, last: int) -> SortedBlocks:
-        return self._only(slice(first, last))
+        return self._chosen_blocks(slice(first, last))
 
     def blocks_of_state(self, state: int) -> SortedBlocks:
-        return self._only(np.flatnonzero(self.cells % self.number_of_states == state))
+        return self._chosen_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
 
-    def _only(self, chosen: slice | Longs) -> SortedBlocks:
+    def _chosen_blocks(self, chosen: slice | Longs) -> SortedBlocks:
         cells, sizes, last_offsets, places = (
             column[chosen] for column in (self.cells, self.sizes, self.last_offsets, self.places)
         )
@@ -71,13 +71,13 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
     parts: list[npt.NDArray[np.void]] = []
     for data in rows:
         row = read_row(data)
-        part = np.empty(len(row.blocks), _BLOCK)
+        part = np.empty(len(row.blocks), _BLOCK_FIELDS)
         part["operator"], part["unit"], part["batch"] = row.operator, row.unit, row.batch
         for name in ("cell", "size", "last"):
             part[name] = row.blocks[name]
         part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
     joined = b"".join(part.data for part in parts)  # `concatenate` compares the fields of all parts
-    blocks = np.frombuffer(joined, _BLOCK)
+    blocks = np.frombuffer(joined, _BLOCK_FIELDS)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

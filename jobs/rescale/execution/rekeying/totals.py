@@ -12,7 +12,7 @@ import numpy as np
 from rescale.flink.arrays import Longs
 from rescale.text.errors import RescaleError
 
-_FAST = 1
+_COMPRESSION_LEVEL = 1
 
 
 class Receipt(NamedTuple):
@@ -25,7 +25,7 @@ class Receipt(NamedTuple):
 
 def pack_receipt(receipt: Receipt | RescaleError) -> bytes:
     """Compress a receipt or an error: one task reads all receipts, which hold a small number for every cell."""
-    return zlib.compress(pickle.dumps(receipt), _FAST)
+    return zlib.compress(pickle.dumps(receipt), _COMPRESSION_LEVEL)
 
 
 def sum_receipts(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:

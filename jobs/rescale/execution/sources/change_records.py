@@ -76,7 +76,7 @@ class ChangeReader:
             sides = (self._place.before, self._place.after)
             before, after = (stack.enter_context(self._open(side)) for side in sides)
             for state_id, state in enumerate(self._header.states):
-                for keys in _windows(self._changed_keys(state.name, before, after)):
+                for keys in _key_windows(self._changed_keys(state.name, before, after)):
                     yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
 
     @contextmanager
@@ -106,18 +106,18 @@ class ChangeReader:
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
         sides = (before, after)
         ranges = [(begin, end)]  # all keys of the side that has the state
-        own: Iterator[Keys] = iter(())
-        if before.has(state) and after.has(state):
+        candidates: Iterator[Keys] = iter(())
+        if before.has_state(state) and after.has_state(state):
             earlier, later = (side.own_tables(state) for side in sides)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
-            ranges = _merged(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
+            ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
-            own = changed_keys(earlier, later, shared, begin, end, transient)
+            candidates = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
-            return own
+            return candidates
         return _merge_sorted(
-            [(key for keys in own for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
+            [(key for keys in candidates for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
         )
 
     def _transient_tables(self, state: str) -> Iterator[SstTable]:
@@ -125,8 +125,8 @@ class ChangeReader:
 
         Raises `SnapshotError` if a file belongs to another state.
         """
-        for own, name, extent in self._place.transient:
-            if own == state:
+        for owner, name, extent in self._place.transient:
+            if owner == state:
                 (file,) = listed_files(self._files, [(name, extent)])
                 table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
                 if (other := table.properties.column_family) != state:
@@ -138,11 +138,11 @@ class ChangeRecords:
     """Changes from a `ChangeReader`, as records: a key with its new value or its deletion."""
 
     def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
-        self._reader = reader
+        self._file_reader = reader
         self._prefix = prefix_size(max_parallelism)
 
     def __iter__(self) -> Iterator[Records]:
-        for changes in self._reader.changes():
+        for changes in self._file_reader.changes():
             yield self._records(changes)
 
     def check_all_read(self, accounted: int) -> None:
@@ -196,7 +196,7 @@ class _OpenSide:
         self._open = opened
         self._max_parallelism = max_parallelism
 
-    def has(self, state: str) -> bool:
+    def has_state(self, state: str) -> bool:
         return self._open is not None and state in self._open.states
 
     def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
@@ -216,7 +216,7 @@ class _OpenSide:
             return []
         path, files = self._open.directory.path, {file.name: file for file in self._open.directory.files}
         own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
-        return [OwnTable(live, SstTable(_reader(path / live.name), file.length, file.uri)) for live, file in own]
+        return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
 
     def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
         """Yield the keys of all live rows in sorted, disjoint ranges.
@@ -240,11 +240,11 @@ def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple
 
 
 def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:
-    """Return `size` bytes from `start` on of an extent."""
+    """Return `size` bytes of an extent, from the offset `start` in it."""
     return files.read(extent.part(start, size))
 
 
-def _reader(path: Path) -> Callable[[int, int], bytes]:
+def _file_reader(path: Path) -> Callable[[int, int], bytes]:
     """Return a reader that opens the file for each read: there may be more files than a process may have open."""
 
     def read(start: int, size: int) -> bytes:
@@ -254,7 +254,7 @@ def _reader(path: Path) -> Callable[[int, int], bytes]:
     return read
 
 
-def _merged(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
     joined: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:
@@ -272,18 +272,18 @@ def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
         yield keys_of(keys)
 
 
-def _windows(batches: Iterable[Keys]) -> Iterator[Keys]:
+def _key_windows(batches: Iterable[Keys]) -> Iterator[Keys]:
     """Yield the same keys, up to `_KEYS_AT_ONCE` at a time, which one request looks up."""
     gathered: list[Keys] = []
     for keys in batches:
         gathered.append(keys)
         if sum(len(part.ends) for part in gathered) >= _KEYS_AT_ONCE:
-            yield from _split(gathered)
+            yield from _split_keys(gathered)
             gathered = []
-    yield from _split(gathered)
+    yield from _split_keys(gathered)
 
 
-def _split(parts: Sequence[Keys]) -> Iterator[Keys]:
+def _split_keys(parts: Sequence[Keys]) -> Iterator[Keys]:
     if parts:
         keys = joined_keys(parts)
         for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):
@@ -297,7 +297,7 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
         removed, added = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
-        done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, removed, added)
+        done = mark_differences(*_columns_of(old), *_columns_of(new), old is None, new is None, removed, added)
         changes = Changes(
             *(
                 (_NO_RECORDS if side is None else side.only(slice(number)).only(flags[:number]))
@@ -315,6 +315,6 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
 _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
 
 
-def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
+def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     rows = _NO_RECORDS if records is None else records
     return rows.data, rows.starts, rows.limits, rows.ends, rows.groups

@@ -21,8 +21,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 Windows = Sequence[KeyGroupRange]
 WindowedRecords = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[WindowedRecords]]
-"""Takes windows, and returns a generator for each part of the materialised state. It yields the records of each window,
-which must be read before those of the next."""
+"""Takes windows, and returns a generator for each part of the materialised state. The generator yields the records of
+one window after the other; they must be read before those of the next window."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class ChangelogRecords:
                     overlay = Overlay(list(changes), self.header, self.max_parallelism)
                 for part in parts:
                     for records in next(part):
-                        yield from self._attributed(overlay.over(records))
-                yield from self._attributed(overlay.rest())
+                        yield from self._with_log_in_errors(overlay.over(records))
+                yield from self._with_log_in_errors(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
         """Check nothing, because materialised state is checked while it is read, and a log marks its end."""
 
-    def _attributed(self, overlaid: Iterator[Records]) -> Iterator[Records]:
+    def _with_log_in_errors(self, overlaid: Iterator[Records]) -> Iterator[Records]:
         with self._located_in_log():
             yield from overlaid
 

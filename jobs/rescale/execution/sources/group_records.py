@@ -14,7 +14,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 
-_NOT_YET = np.iinfo(np.int64).max
+_NOT_READ_YET = np.iinfo(np.int64).max
 
 
 class GroupRecords:
@@ -33,7 +33,7 @@ class GroupRecords:
         self._groups = groups
         self._size = 0  # bytes read so far, decompressed
         self._compressed = compressed
-        self._starts = np.full(len(groups), _NOT_YET, np.int64)
+        self._starts = np.full(len(groups), _NOT_READ_YET, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file and the offset in it."""
@@ -64,13 +64,13 @@ class GroupRecords:
             first = self._groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self._groups]
             whole = first._replace(length=sum(extent.length for _, extent in self._groups))
-            yield from self._counted(self._files.chunks(whole))
+            yield from self._count_bytes(self._files.chunks(whole))
             return
         for i, (_, extent) in enumerate(self._groups):
             self._starts[i] = self._size
-            yield from self._counted(decompressed(self._files.chunks(extent)))
+            yield from self._count_bytes(decompressed(self._files.chunks(extent)))
 
-    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _count_bytes(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             self._size += len(chunk)
             yield chunk

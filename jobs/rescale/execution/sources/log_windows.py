@@ -35,11 +35,11 @@ WINDOW = 32 * 1024 * 1024
 LARGEST_KEY_GROUP = 512 * 1024 * 1024
 """Largest size of one key group's changes, in bytes."""
 
-_OVERHEAD = 64
+_CHANGE_OVERHEAD = 64
 """Memory overhead of a change, in bytes."""
 
-_HEAD = struct.Struct("<3I")
-_BUFFERED = 8 * 1024 * 1024
+_CHANGE_HEAD = struct.Struct("<3I")
+_MOST_BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
@@ -60,7 +60,7 @@ class LogWindows:
         in_memory: list[RawChange] = []
         total = 0
         for change in self._changes():
-            size = len(change.data) + _OVERHEAD
+            size = len(change.data) + _CHANGE_OVERHEAD
             sizes[change.key_group - self._key_groups.first] += size
             total += size
             if total <= WINDOW:
@@ -75,7 +75,7 @@ class LogWindows:
             with scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
                 places = [directory / str(i) for i in range(len(ranges))]
                 self._spill(ranges, places)
-                yield [(own, _read_back(place)) for own, place in zip(ranges, places, strict=True)]
+                yield [(window, _read_back(place)) for window, place in zip(ranges, places, strict=True)]
         except OSError as error:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
@@ -120,13 +120,13 @@ class LogWindows:
         return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
-        window_of = {group: i for i, own in enumerate(ranges) for group in own}
+        window_of = {group: i for i, window in enumerate(ranges) for group in window}
         buffers = [bytearray() for _ in places]
         buffered = 0
         for state, key_group, data in self._changes():
-            buffers[window_of[key_group]] += _HEAD.pack(state, key_group, len(data)) + data
-            buffered += _HEAD.size + len(data)
-            if buffered > _BUFFERED:
+            buffers[window_of[key_group]] += _CHANGE_HEAD.pack(state, key_group, len(data)) + data
+            buffered += _CHANGE_HEAD.size + len(data)
+            if buffered > _MOST_BUFFERED:
                 _append(buffers, places)
                 buffered = 0
         _append(buffers, places)
@@ -142,6 +142,6 @@ def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
 def _read_back(place: Path) -> Iterator[RawChange]:
     data, at = place.read_bytes(), 0
     while at < len(data):
-        state, key_group, size = _HEAD.unpack_from(data, at)
-        at += _HEAD.size + size
+        state, key_group, size = _CHANGE_HEAD.unpack_from(data, at)
+        at += _CHANGE_HEAD.size + size
         yield RawChange(state, key_group, data[at - size : at])

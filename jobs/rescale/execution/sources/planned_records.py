@@ -47,7 +47,7 @@ class RekeyedOperator:
             case StreamPlace(framing=Framing.CANONICAL) as canonical:
                 place = canonical.with_headers(lambda _: None)
             case other:
-                place = other.with_headers(self._header)
+                place = other.with_headers(self._parse_header)
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
     def young_records(self) -> YoungRecords | None:
@@ -57,7 +57,7 @@ class RekeyedOperator:
             return None
         return YoungRecords(age_rules(require_header(self.header), cutoffs), self.rekeying.number_of_states)
 
-    def _header(self, piece: Piece) -> KeyedHeader | None:
+    def _parse_header(self, piece: Piece) -> KeyedHeader | None:
         return self.header if piece == self.rekeying.header else read_header(self.plan, piece)
 
 

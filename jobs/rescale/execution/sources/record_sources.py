@@ -186,14 +186,14 @@ class SourceReader:
         if isinstance(part.place, DatabasePlace):
             batches_by_window = self._rows(part, part.place).in_ranges(windows)
         else:
-            batches_by_window = (self._in_window(part, own) for own in windows)
+            batches_by_window = (self._in_window(part, window) for window in windows)
         for batches in batches_by_window:
             yield (replace(records, states=ids[records.states]) for records in batches)
 
-    def _in_window(self, part: RecordSource, own: KeyGroupRange) -> Iterator[Records]:
+    def _in_window(self, part: RecordSource, window: KeyGroupRange) -> Iterator[Records]:
         """Yield the records of a materialised stream that lie in the given key groups."""
         assert isinstance(part.place, StreamPlace)
-        for run in _runs(part.place.part(own)):
+        for run in _bounded_runs(part.place.part(window)):
             batches = self._batches(part._replace(place=run))
             accounted = 0
             for records in batches:
@@ -219,7 +219,7 @@ def sources_of(holder: KeyedStateHolder, max_parallelism: int, cutoffs: Cutoffs 
 def _sources_of(holder: KeyedStateHolder, max_parallelism: int) -> Iterator[RecordSource]:
     match holder:
         case KeyedStream():
-            for run in _runs(stream_place(holder, holder.parsed)):
+            for run in _bounded_runs(stream_place(holder, holder.parsed)):
                 yield _source(run, max_parallelism)
         case Database():
             yield _source(database_place(holder, holder.parsed), max_parallelism)
@@ -231,7 +231,7 @@ def _source(place: RecordPlace, max_parallelism: int) -> RecordSource:
     return RecordSource(place, max_parallelism, None if place.header is None else len(place.header.states))
 
 
-def _runs(place: StreamPlace[KeyedHeader | None]) -> Iterator[StreamPlace[KeyedHeader | None]]:
+def _bounded_runs(place: StreamPlace[KeyedHeader | None]) -> Iterator[StreamPlace[KeyedHeader | None]]:
     """Split a stream into bounded runs of key groups that lie end to end."""
     for run in group_runs(place.extents):
         yield place.part(KeyGroupRange(run[0][0], run[-1][0]))

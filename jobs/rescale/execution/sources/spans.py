@@ -19,8 +19,8 @@ def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Call
     run: list[T] = []
     total = 0
     for item in items:
-        full = total + size(item) > _RUN_BYTES or len(run) >= _RUN_ITEMS
-        if run and (full or not follows(run[-1], item)):
+        is_full = total + size(item) > _RUN_BYTES or len(run) >= _RUN_ITEMS
+        if run and (is_full or not follows(run[-1], item)):
             yield run
             run, total = [], 0
         run.append(item)

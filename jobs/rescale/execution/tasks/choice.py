@@ -21,7 +21,7 @@ from rescale.flink.compiling import notify_once
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
-_AT_ONCE = 4
+_UNITS_AT_ONCE = 4
 """Number of units that run at the same time in this process: small units mostly wait for the store."""
 
 U = TypeVar("U")
@@ -68,28 +68,28 @@ class TasksOnDemand:
     def cores(self) -> int:
         if self._workers is None and self.known_cores is not None:
             return self.known_cores
-        return self._started().cores
+        return self._started_workers().cores
 
     def begin(self) -> None:
         """Start processes, or Spark, before there is work for them."""
-        self._started()
+        self._started_workers()
 
     def run(
         self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
-        return self._for(units, threads_suffice=threads_suffice).run(work, units, progress)
+        return self._executor_for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
-        return self._for(units).shuffle(make_sender, units, partitions, progress)
+        return self._executor_for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
+    def _executor_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
         in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1
-            return InProcessTasks(cores, at_once=cores if in_threads else _AT_ONCE)
-        return self._started()
+            return InProcessTasks(cores, at_once=cores if in_threads else _UNITS_AT_ONCE)
+        return self._started_workers()
 
-    def _started(self) -> Tasks:
+    def _started_workers(self) -> Tasks:
         if self._workers is None:
             self._workers = self.start()
         return self._workers

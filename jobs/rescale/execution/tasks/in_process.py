@@ -43,7 +43,7 @@ class InProcessTasks:
             with counting(weight, done.add):
                 return work(unit)
 
-        with self._mapped(counted_work, self.shuffled(units)) as outcomes:
+        with self._results_in_order(counted_work, self.shuffled(units)) as outcomes:
             results = list(outcomes)
         if units:
             done.finish()
@@ -62,7 +62,7 @@ class InProcessTasks:
                 for partition, row in sender([[unit]]):
                     rows.append(partition, row)
 
-            with self._mapped(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
+            with self._results_in_order(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
                 for _ in ends:
                     pass
             done.finish()
@@ -77,7 +77,7 @@ class InProcessTasks:
         return ordered
 
     @contextmanager
-    def _mapped(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
+    def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
         """Provide the results of the units in order, inside the block; at its end, units not begun are cancelled."""
         if self.at_once == 1:
             yield map(work, units)
@@ -98,7 +98,7 @@ class InProcessShuffle:
         self._rows: _Rows | None = None
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
-        return work(self._of(partition))
+        return work(self._rows_of(partition))
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
@@ -106,12 +106,12 @@ class InProcessShuffle:
         done = _Done(progress)
         results: list[R] = []
         for partition in self._loop.shuffled(sizes):
-            results += work(partition, self._of(partition))
+            results += work(partition, self._rows_of(partition))
             done.add(sizes[partition])
         done.finish()
         return results
 
-    def _of(self, partition: int) -> Iterator[bytes]:
+    def _rows_of(self, partition: int) -> Iterator[bytes]:
         if self._rows is None:
             self._rows = self._send()
         return map(self._rows.load, self._loop.shuffled(self._rows.places[partition]))

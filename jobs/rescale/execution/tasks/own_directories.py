@@ -19,16 +19,16 @@ def own_directories(places: Iterable[str], kind: ScratchKind, cleanup: ExitStack
     A place that is named twice gets one directory. Raises `StoreError` if there is no room, `RequestError` for other
     failures.
     """
-    made: dict[str, str] = {}
+    by_place: dict[str, str] = {}
     paths = []
     for place in places:
         try:
-            made[place] = made.get(place) or str(cleanup.enter_context(scratch_folder(Path(place), kind)))
+            by_place[place] = by_place.get(place) or str(cleanup.enter_context(scratch_folder(Path(place), kind)))
         except OSError as error:
             raise (StoreError if error.errno in NO_ROOM else RequestError)(
                 f"tasks have no scratch directory: {error.strerror}",
                 path=place,
                 advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
             ) from None
-        paths.append(made[place])
+        paths.append(by_place[place])
     return paths

@@ -31,10 +31,10 @@ class SharedFunction(Generic[W]):
 
     def unpacked(self) -> W:
         owned.protect(self.protected)
-        work: W = _unpacked(self.packed)
+        work: W = _load_once(self.packed)
         return work
 
 
 @lru_cache(maxsize=1)
-def _unpacked(packed: bytes) -> Any:
+def _load_once(packed: bytes) -> Any:
     return cloudpickle.loads(packed)

@@ -19,8 +19,8 @@ from rescale.text.errors import RescaleError, unexpected
 SLICE_UNITS = 64
 
 SLICES_PER_CORE = 2
-"""Slices for each core of this machine, if there are enough units: with one slice for each, six equal databases may
-become three slices for two cores, so that one core waits for the other."""
+"""Slices for each core of this machine, if there are enough units: with only one, an uneven split
+would let cores wait: six equal databases may become three slices for two cores."""
 
 ATTEMPTS = 4
 """Number of attempts before a task fails for good."""
@@ -91,10 +91,10 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
     try:
         return work(unit), None
     except Exception as error:
-        ours = unexpected(error)
-        if not ours.final:
-            raise ours from None
-        return None, ours
+        rescale_error = unexpected(error)
+        if not rescale_error.final:
+            raise rescale_error from None
+        return None, rescale_error
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:

@@ -27,7 +27,7 @@ Body = Callable[[Any, Callable[[int], None]], Any]
 
 
 class Task(NamedTuple):
-    """A pickled task (`packed`), with the `work` of its stage; None if this worker has received the work before."""
+    """A pickled task (`packed`); `work` is the work of its stage, None if this worker has received that before."""
 
     work: SharedFunction[Body] | None
     packed: bytes

@@ -35,7 +35,7 @@ from rescale.storage.scratch import scratch_directories
 _REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
 _FORK, _WAIT = b"f", b"w"
 
-_LOADED = (
+_COMMON_MODULES = (
     "rescale.execution.steps",
     "rescale.execution.tasks.processes",
     "rescale.execution.rekeying.key_order_loop",
@@ -90,7 +90,7 @@ class WorkerServer:
         try:
             with theirs:
                 socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [theirs.fileno()])
-                if (pid := self._answer()) < 0:
+                if (pid := self._receive_answer()) < 0:
                     raise OSError(-pid, os.strerror(-pid))
                 return pid, ours
         except BaseException:
@@ -100,7 +100,7 @@ class WorkerServer:
     def exit_code(self, pid: int) -> int:
         """Return the exit code of a worker that ends, once. Raises `OSError` if the server is gone."""
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
-        return self._answer()
+        return self._receive_answer()
 
     def close(self) -> None:
         """End the server, but not its workers."""
@@ -108,7 +108,7 @@ class WorkerServer:
         self._process.wait()
         self._control.close()
 
-    def _answer(self) -> int:
+    def _receive_answer(self) -> int:
         answer = self._control.recv(_ANSWER.size, socket.MSG_WAITALL)
         if len(answer) < _ANSWER.size:
             raise ConnectionError("the server of the workers is gone")
@@ -125,7 +125,7 @@ def load_worker_modules() -> None:
     """
     gc.disable()
     try:
-        for module in _LOADED:
+        for module in _COMMON_MODULES:
             import_module(module)
         from rescale.flink.keys.murmur import fill_key_groups
 
@@ -150,14 +150,14 @@ def main(control: socket.socket) -> None:
             except OSError as error:
                 pid = -(error.errno or 1)
             if pid == 0:
-                _work(number, descriptor, control)
+                _run_worker(number, descriptor, control)
             os.close(descriptor)
             control.sendall(_ANSWER.pack(pid))
         else:
             control.sendall(_ANSWER.pack(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])))
 
 
-def _work(number: int, descriptor: int, control: socket.socket) -> None:
+def _run_worker(number: int, descriptor: int, control: socket.socket) -> None:
     """Work as worker `number`, then exit.
 
     Only worker 0 reports that loops are compiled. Each worker starts with another one of the scratch directories.

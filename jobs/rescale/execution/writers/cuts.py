@@ -37,7 +37,7 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
     """Return the file of the source that the stream copies, if the store may copy it as a whole."""
     if stream.inline or len(stream.pieces) != 1:
         return None
-    span = _span(plan, stream, stream.pieces[0])
+    span = _source_span(plan, stream, stream.pieces[0])
     return span if span is not None and is_copied_whole(plan, span) else None
 
 
@@ -51,7 +51,7 @@ def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -
     """Return the range of a source file that the `pieces` of a part make up, if the store may copy it."""
     if len(pieces) != 1 or pieces[0].length < _smallest_copy(plan, stream):
         return None
-    return _span(plan, stream, pieces[0])
+    return _source_span(plan, stream, pieces[0])
 
 
 def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
@@ -61,7 +61,7 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
     begin = at = 0
     for piece in stream.pieces:
         short = max(smallest - (at - begin), 0) if at > begin else 0
-        if piece.length - short >= smallest and _span(plan, stream, piece) is not None:
+        if piece.length - short >= smallest and _source_span(plan, stream, piece) is not None:
             parts += _cut_short_pieces(begin, at + short, most)
             parts += _cut_piece(at + short, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
@@ -76,11 +76,11 @@ def copied_size(plan: Plan, size: int) -> int:
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
     """Return the smallest size of a copied part: large enough for the store's limit on the number of parts."""
-    many = -(-stream.size // (part_limits(plan).most // 2))
-    return min(part_size(plan, stream.size), max(_SMALLEST_COPY, many))
+    least_size = -(-stream.size // (part_limits(plan).most // 2))
+    return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
 
 
-def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
+def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
     """Return the place of a piece of a copied stream; None if that is not in the target's store."""
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None

@@ -14,7 +14,7 @@ from rescale.storage.contract import PartLimits
 from rescale.storage.store import open_store
 
 _SEPARATOR = "\n"
-_FAST = 1
+_COMPRESSION_LEVEL = 1
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
@@ -51,7 +51,7 @@ def number_of_parts(size: int, size_of_parts: int) -> int:
 
 def pack_receipts(receipts: Sequence[str]) -> bytes:
     """Compress receipts of parts: the driver may hold more than a million, and strings take ten times the memory."""
-    return zlib.compress(_SEPARATOR.join(receipts).encode(), _FAST)
+    return zlib.compress(_SEPARATOR.join(receipts).encode(), _COMPRESSION_LEVEL)
 
 
 def unpack_receipts(receipts: bytes) -> list[str]:

@@ -55,7 +55,7 @@ class WrittenStream(NamedTuple):
 
 
 def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
-    """Return the handle of a stream that is not in a RocksDB directory, whose files have one handle together."""
+    """Return the handle of a stream outside of RocksDB directories; the files of a directory share one handle."""
     stream, location = written.stream, _stream_of(plan, operator, written)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():

@@ -84,15 +84,15 @@ def _write(
     """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
-    size = sum(_stream(plan, place)[1].size for place in places)
-    units_by_stream = side_by_side(partial(_units, plan, existing, -(-size // MOST_UNITS)), places)
-    weighed = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
-    in_threads = _threads_suffice(plan, weighed)
-    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in weighed]
+    size = sum(_planned_stream(plan, place)[1].size for place in places)
+    units_by_stream = side_by_side(partial(_units_to_write, plan, existing, -(-size // MOST_UNITS)), places)
+    sized_units = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
+    in_threads = _threads_suffice(plan, sized_units)
+    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in sized_units]
     progress = Progress(progress_name, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
-    weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
+    sized_units = [(unit.length, unit) for unit in units]
+    for result in tasks.run(writer, sized_units, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
     report_refused_copies(
         progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
@@ -107,7 +107,7 @@ def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
         return False
 
     def is_copied(unit: StreamUnit) -> bool:
-        return stream_writer(plan, *_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
+        return stream_writer(plan, *_planned_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
 
     return fits_in_process([(size, unit) for size, unit in units if not is_copied(unit)])
 
@@ -133,21 +133,21 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
     return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
-def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+def _units_to_write(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
     """Return the units of a stream, each of at least `least` bytes of parts; none if its file is complete."""
-    operator, stream = _stream(plan, place)
+    operator, stream = _planned_stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
     if writer.size is not None and existing.get(name(uri)) == writer.size:
         return []
-    small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
-    if stream.inline or not writer.may_be_cut or small:
+    is_written_whole = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
+    if stream.inline or not writer.may_be_cut or is_written_whole:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begin_upload(plan, operator, stream)
-    return list(_runs(place, cuts(plan, stream), token, least))
+    return list(_grouped_parts(place, cuts(plan, stream), token, least))
 
 
-def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
+def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
     """Group the parts of a stream into units of at least `least` bytes."""
     first = length = 0
     for end, cut in enumerate(parts, 1):
@@ -159,7 +159,7 @@ def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterat
 
 def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
     """Complete the file of a stream that was written in parts; return the written stream."""
-    operator, stream = _stream(plan, place)
+    operator, stream = _planned_stream(plan, place)
     whole = next((result for result in results if not result.part), None)
     if whole is not None:
         return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
@@ -171,6 +171,6 @@ def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: s
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 
 
-def _stream(plan: Plan, place: _Place) -> tuple[OperatorPlan, PlannedStream]:
+def _planned_stream(plan: Plan, place: _Place) -> tuple[OperatorPlan, PlannedStream]:
     operator = plan.operators[place.operator]
     return operator, operator.streams[place.stream]

@@ -95,7 +95,7 @@ class RangeWork(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes that it writes, for the progress; an estimate if unknown."""
+        """Bytes that the task writes, for the progress; an estimate if unknown."""
 
 
 Work = TypeVar("Work", bound=RangeWork)

@@ -21,9 +21,9 @@ from rescale.storage.store import open_store
 
 
 class StreamUnit(NamedTuple):
-    """Bytes `start` to `start + length` of one planned stream: `parts` parts from number `part` on, or all (`part` 0).
+    """Bytes `start` to `start + length` of one planned stream: the parts `part` to `part + parts - 1`.
 
-    `token` names the upload that the parts belong to.
+    If `part` is 0, the unit is the whole stream. `token` names the upload that the parts belong to.
     """
 
     operator: int
@@ -61,16 +61,16 @@ class UnitWriter:
         operator = self.plan.operators[unit.operator]
         stream = operator.streams[unit.stream]
         if unit.part:
-            return self._parts(unit, operator, stream)
-        return self._whole(unit, operator, stream)
+            return self._write_parts(unit, operator, stream)
+        return self._write_whole(unit, operator, stream)
 
-    def _parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
+    def _write_parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         unit_cuts = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
-        put = [self._part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)]
+        put = [self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)]
         refused = next((why for _, why in put if why), "")
         return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refused)
 
-    def _part(
+    def _write_part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
     ) -> tuple[str, str]:
         """Write a part; return its receipt, and the reason for which the store refused to copy it, or ""."""
@@ -87,7 +87,7 @@ class UnitWriter:
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return store.put_part(*part, data), refused
 
-    def _whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
+    def _write_whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
         size, refused = part_size(self.plan, stream.size), ""
         if (span := whole_file(self.plan, stream)) is not None:

@@ -18,14 +18,14 @@ CELL_MEMORY = 32 * 1024 * 1024
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield (first, last exclusive) of the blocks of each window; a larger block is a window of its own."""
-    yield from _runs(blocks.sizes, WINDOW if size is None else size)
+    yield from _bounded_runs(blocks.sizes, WINDOW if size is None else size)
 
 
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
     """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
     firsts, sizes = cells(blocks)
     ends = np.append(firsts[1:], len(blocks))
-    for first, last in _runs(sizes, CELL_MEMORY):
+    for first, last in _bounded_runs(sizes, CELL_MEMORY):
         begin, end = int(firsts[first]), int(ends[last - 1])
         if int(sizes[first]) <= CELL_MEMORY:
             yield begin, end
@@ -39,7 +39,7 @@ def cells(blocks: Blocks) -> tuple[Longs, Longs]:
     return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
 
 
-def _runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
+def _bounded_runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
     """Yield (first, last exclusive) of runs of sizes that add up to at most `most`, or of one larger size."""
     ends = np.cumsum(sizes)
     first = 0

@@ -28,11 +28,11 @@ def parse_ages(values: Iterable[str]) -> dict[str, Age]:
             raise RequestError(f"not a state of an operator and an age: {value!r}", expected=_EXPECTED, found=value)
         if state in ages:
             raise RequestError(f"the age of old rows of the state {state!r} is given twice", found=value)
-        ages[state] = _age(age.strip(), value)
+        ages[state] = _parse_age(age.strip(), value)
     return ages
 
 
-def _age(text: str, value: str) -> Age:
+def _parse_age(text: str, value: str) -> Age:
     if matched := _AGE.fullmatch(text):
         try:
             age = timedelta(**{_UNITS[matched[2]]: int(matched[1])})

@@ -2,10 +2,10 @@
 
 At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
 move to new key groups or into another format. Flink itself treats all subtasks as unfinished then
-(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but any
-other source reads its whole input again. Only the author of the job knows whether that is acceptable, and can request
-it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all
-operators that must keep their shape.
+(`StateAssignmentOperation`). That is harmless for a source whose coordinator assigns its splits, because no splits are
+left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable, and
+can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
+shows of each operator whether it must keep its shape.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from rescale.text.names import first_of
 
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
-    refused = [op for op in operators if op.partially_finished and _changes(op, _new_shape(op, shapes), request.format)]
+    refused = [
+        op for op in operators if op.partially_finished and _would_change(op, _new_shape(op, shapes), request.format)
+    ]
     if not refused:
         return
     first, new = refused[0], _new_shape(refused[0], shapes)
@@ -43,7 +45,7 @@ def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
     return shapes[operator.operator_id]
 
 
-def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
+def _would_change(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Return whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
@@ -57,12 +59,12 @@ def _advice(
     kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in finished}
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
-    no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
+    no_format = any(_would_change(operator, allowed[operator.operator_id], request.format) for operator in refused)
     name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
-        "which is right for a source that is assigned its splits"
+        "which is right for a source whose coordinator assigns its splits"
     )
     same_maxima = all(_new_shape(op, shapes).max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP

@@ -1,6 +1,7 @@
 """The changes of Kafka offsets that a request asks for, partition by partition.
 
-Every topic and partition that a request names must be in the snapshot: no source would read the offset of any other.
+Every topic and partition that a request names must be in the snapshot: no source would read the offset of another
+partition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _Offsets = Mapping[TopicPartition, int | StartAt | None]
 
 
 def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
-    """Return the surgery with the requested changes of Kafka sources; `snapshot` is the one before the surgery.
+    """Return the surgery with the requested changes of Kafka sources; `snapshot` is from before the surgery.
 
     Raises `RequestError` if the request names a source, topic or partition that does not exist, and `UnsupportedError`
     if the offsets of a source cannot be read.
@@ -49,7 +50,7 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
         _refuse_unread(source)
     rows = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
-    changes = [_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
+    changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
     migrated = becoming_sources(request.sources, snapshot, sources, changes)
     kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
@@ -62,10 +63,10 @@ def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
         return inspect
     labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
     return Advice(
-        f"the offsets of {labels} are not read, so they cannot be changed here, and partitions that only such a source "
-        "reads are not known; ",
+        f"Rescale cannot read or change the offsets of {labels}, and does not know partitions that only these sources "
+        "read; ",
         inspect,
-        ", and says which are not read",
+        ", and says which it cannot read",
     )
 
 
@@ -89,8 +90,8 @@ def _rows_by_source(
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         chosen = [ids[row.operator]] if row.operator else list(known)
-        holding = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
-        if not holding:
+        holders = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
+        if not holders:
             raise RequestError(
                 "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
@@ -100,7 +101,7 @@ def _rows_by_source(
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in holding:
+        for operator_id in holders:
             by_source[operator_id].append(row)
     return by_source
 
@@ -117,7 +118,7 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
             )
 
 
-def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
+def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
     stored = _stored_offsets(source)
     requested: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
@@ -130,17 +131,19 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str
                     advice="leave one of the rows out",
                 )
             requested[partition] = row
-    partitions = [_change_of(source, partition, requested.get(partition), topics) for partition in sorted(stored)]
+    partitions = [
+        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored)
+    ]
     dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
     _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
     changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
     return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
 
 
-def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left: Iterable[str]) -> None:
-    """Refuse new names that two topics of a source would share; `left` are the topics that are not dropped."""
+def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept: Iterable[str]) -> None:
+    """Refuse new names that two topics of a source would share; `kept` are the topics that are not dropped."""
     names: dict[str, str] = {}
-    for topic in sorted(left):
+    for topic in sorted(kept):
         new = topics.get(topic, topic)
         if new in names:
             raise RequestError(
@@ -153,7 +156,7 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left:
         names[new] = topic
 
 
-def _change_of(
+def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""
@@ -181,7 +184,7 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
-    """Return the partitions that a row applies to: partitions with an offset, or any known one if the row drops it."""
+    """Return the partitions that a row applies to: those with an offset, or all known ones if the row drops them."""
     return [
         partition
         for partition, offset in stored.items()

@@ -1,4 +1,4 @@
-"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`: possible if it holds its offsets and nothing else."""
+"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`; the consumer must hold offsets and nothing else."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def becoming_sources(
         for source, change in zip(sources, changes, strict=True)
         if source.kind is KafkaKind.CONSUMER
     }
-    requested = by_operator(snapshot.operators, {old: old for old in new_names})
-    for operator_id, old in requested.items():
+    requested = by_operator(snapshot.operators, {consumer_name: consumer_name for consumer_name in new_names})
+    for operator_id, consumer_name in requested.items():
         if operator_id not in consumers:
             labels = [source.label for source, _ in consumers.values()]
             raise RequestError(
                 "an operator cannot become a KafkaSource: it is not a FlinkKafkaConsumer, or it is dropped",
                 expected=f"one of {', '.join(labels)}" if labels else "none: the snapshot has no FlinkKafkaConsumer",
-                found=old,
-                advice=did_you_mean(old, labels),
+                found=consumer_name,
+                advice=did_you_mean(consumer_name, labels),
             )
         source, change = consumers[operator_id]
-        _refuse_foreign(source.operator, snapshot.metadata.version)
+        _refuse_other_state(source.operator, snapshot.metadata.version)
         _refuse_no_splits(source, change)
     return set(requested)
 
@@ -65,7 +65,7 @@ def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
         )
 
 
-def _refuse_foreign(operator: Operator, version: int) -> None:
+def _refuse_other_state(operator: Operator, version: int) -> None:
     """Refuse state that a `KafkaSource` would not restore, and metadata versions without coordinator state."""
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
     others = sorted(states - {OFFSETS_STATE})

@@ -86,7 +86,7 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
-    parsed = tuple(_row(place, row) for place, row in rows)
+    parsed = tuple(_parse_row(place, row) for place, row in rows)
     seen: set[OffsetRow] = set()
     for (place, _), row in zip(rows, parsed, strict=True):
         partition = row._replace(offset=None)
@@ -118,7 +118,7 @@ def parse_topics(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_sources(values: Iterable[str]) -> dict[str, str]:
-    """Parse `OLD=NEW`, or `OLD` if the name stays, into a mapping from operators to new names, "" if it stays."""
+    """Parse `OLD=NEW`, or `OLD` for a name that stays, into a mapping from old names to new ones ("" for `OLD`)."""
     sources: dict[str, str] = {}
     for value in values:
         old, equals, new = value.partition("=")
@@ -163,7 +163,7 @@ def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
 
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
-        rows = json.loads(text, object_pairs_hook=_named_once)
+        rows = json.loads(text, object_pairs_hook=_fields_once)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"the Kafka offsets are not valid JSON: {error}", advice=_advice()) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -172,7 +172,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
         yield f"row {number}", row
 
 
-def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _fields_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the fields of an object. Raises `RequestError` if two have the same name, which JSON allows."""
     fields: dict[str, object] = {}
     for name, value in pairs:
@@ -213,7 +213,7 @@ def _check_fields(place: str, names: Collection[str]) -> None:
         )
 
 
-def _row(place: str, row: dict[str, object]) -> OffsetRow:
+def _parse_row(place: str, row: dict[str, object]) -> OffsetRow:
     _check_fields(place, row.keys())
     values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
     if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):
@@ -221,14 +221,14 @@ def _row(place: str, row: dict[str, object]) -> OffsetRow:
             f"{place} of the Kafka offsets has a value that is neither text nor a number", found=row, advice=_advice()
         )
     operator, topic, partition, offset = (str(value).strip() for value in values)
-    number = None if partition == ALL else _number(partition)
+    number = None if partition == ALL else _parse_number(partition)
     if not topic or (number is None and partition != ALL):
         raise RequestError(
             f"{place} of the Kafka offsets names no partition",
             expected=f"a topic, and the number of a partition, or {ALL} for all",
             found=f"{topic!r}, {partition!r}",
         )
-    start = _offset(offset)
+    start = _parse_offset(offset)
     if offset != DROP and start is None:
         raise RequestError(f"{place} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset))
     if number is None and isinstance(start, int):
@@ -241,11 +241,11 @@ def _row(place: str, row: dict[str, object]) -> OffsetRow:
     return OffsetRow(operator, topic, number, start)
 
 
-def _offset(text: str) -> int | StartAt | None:
-    return StartAt(text) if text in [*StartAt] else _number(text)
+def _parse_offset(text: str) -> int | StartAt | None:
+    return StartAt(text) if text in [*StartAt] else _parse_number(text)
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > len(str(_LARGEST_OFFSET)) or int(text) > _LARGEST_OFFSET:
         return None
     return int(text)

@@ -2,8 +2,8 @@
 
 `_metadata` does not say when its checkpoint was made, so an age counts from the time at which its store says that
 `_metadata` was written. The plan keeps only the result: the time of last access up to which rows are left out. The
-restored job measures a TTL later, so a row that was older than the TTL then is still older when the job starts. A copy
-of a snapshot has a later time; for it, a request may name the time of last access itself.
+restored job checks TTLs later than that, so a row that had exceeded its TTL by that time has exceeded it when the job
+starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last access itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
             )
         if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in lost):
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
-        lost.append(old_rows(operator, name, _cutoff(snapshot, age, state)))
+        lost.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
     return tuple(lost)
 
 
@@ -45,7 +45,7 @@ def _has_keyed(operator: Operator, name: str) -> bool:
     return any(state.name == name for header in headers for state in header.states)
 
 
-def _cutoff(snapshot: Snapshot, age: Age, state: str) -> int:
+def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:
     """Return the time of last access, in ms since 1970, up to which rows are left out."""
     if isinstance(age, timedelta):
         if snapshot.taken is None:

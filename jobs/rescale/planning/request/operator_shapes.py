@@ -1,7 +1,7 @@
 """The new shape of every operator under a request.
 
-Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set it: the job's
-author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
+Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set max parallelism
+1: the job's author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
 `Transformation.forceNonParallel`). All other operators get a new maximum together, because Flink compares the max
 parallelism of every operator with the job's, whether it has state or not.
 """
@@ -21,7 +21,7 @@ from rescale.text.names import did_you_mean
 
 T = TypeVar("T")
 
-_ROOM = 4
+_ROOM_FACTOR = 4
 """A good maximum is at least this multiple of the parallelism, and at most this multiple of its lower bound."""
 
 
@@ -74,7 +74,7 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
             advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
         )
     if parallelism > maximum:
-        raise _above_maximum(operator, parallelism, maximum)
+        raise _above_maximum_error(operator, parallelism, maximum)
 
 
 def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
@@ -96,7 +96,7 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     return {operator_id: values[selector] for operator_id, selector in selected.items()}
 
 
-def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
+def _above_maximum_error(operator: Operator, wanted: int, maximum: int) -> RequestError:
     if operator.max_parallelism == 1:
         advice = Advice(
             "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
@@ -105,9 +105,9 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
         )
     else:
         changed = wanted != operator.parallelism
-        less = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        lower = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
         advice = Advice(
-            *less,
+            *lower,
             "; or ask for another maximum: ",
             mention("max-parallelism", good_max_parallelism(wanted, maximum)),
             f" is a good one: {wanted} and many other parallelisms divide it, so that all subtasks own the same number "
@@ -178,20 +178,20 @@ def find_state(
 
 
 def good_max_parallelism(parallelism: int, present: int) -> int:
-    """Return the smallest multiple of `parallelism` with the most divisors, between F and 4 × F.
+    """Return the smallest multiple of `parallelism` with the most divisors between F and 4 × F.
 
-    With a multiple, every subtask has the same number of key groups, as at every other parallelism that divides it. F
-    is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. 4 × F, or Flink's
-    largest value, keeps the cost of key groups small. Returns `present` if no multiple lies in between.
+    F is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound,
+    4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number
+    of key groups, now and at every other parallelism that divides it. Returns `present` if no multiple lies in between.
     """
-    least = max(_ROOM * parallelism, present)
+    least = max(_ROOM_FACTOR * parallelism, present)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
         least = max(parallelism, present)
-    most = min(_ROOM * least, UPPER_BOUND_MAX_PARALLELISM)
+    most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
-    return max(multiples, key=lambda number: (_divisors(number), -number), default=present)
+    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present)
 
 
-def _divisors(number: int) -> int:
-    small = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
-    return 2 * len(small) - (small[-1] ** 2 == number)
+def _count_divisors(number: int) -> int:
+    small_divisors = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
+    return 2 * len(small_divisors) - (small_divisors[-1] ** 2 == number)

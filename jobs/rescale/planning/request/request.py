@@ -182,8 +182,8 @@ def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) ->
         )
 
 
-def _refuse_twice(given: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
-    if operator in given:
+def _refuse_twice(values: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
+    if operator in values:
         whose = f"operator {operator!r}" if operator else "all operators"
         raise RequestError(f"the {quantity} of {whose} is given twice", found=value)
 

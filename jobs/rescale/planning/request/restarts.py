@@ -1,9 +1,9 @@
 """Operators whose finished subtasks are to run again.
 
 A finished subtask has no state in a snapshot. If it runs again, it begins without state. That is harmless for list
-state, whose elements stand alone, and for broadcast state, of which every subtask has all. A source that is assigned
-its splits (`SourceCoordinator`) gets those that no subtask has finished, because its coordinator knows them. Any other
-source reads its input again, which the user must approve.
+state, whose elements stand alone, and for broadcast state, of which every subtask has all. A source whose coordinator
+assigns its splits (`SourceCoordinator`) gets the splits that no subtask has finished, because the coordinator knows
+them. Any other source reads its input again, which the user must approve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def restarted_operators(
 ) -> tuple[Restarted, ...]:
     """Return the operators that `names` restart; `dropped` are the ids of operators that are left out.
 
-    Raises `RequestError` for an operator that is not there, has no finished subtask, or is dropped, and
+    Raises `RequestError` for an operator that does not exist, has no finished subtask, or is dropped, and
     `UnsupportedError` for one whose state does not allow a restart.
     """
     named = by_operator(operators, dict.fromkeys(names, True))
@@ -41,11 +41,11 @@ def _refuse_impossible_restart(operator: Operator, dropped: Collection[str]) -> 
         raise RequestError(
             "no subtask of the operator has finished, so there is nothing to restart",
             operator=operator.label,
-            advice="leave it out: it runs anyway",
+            advice="leave this operator out: its subtasks run anyway",
         )
     if reason := _incomplete_state(operator):
         raise UnsupportedError(
-            "finished subtasks of this operator cannot run again: the snapshot does not have their part of its state",
+            "finished subtasks of this operator cannot run again: the snapshot lacks their part of the state",
             operator=operator.label,
             expected="no state, or elements of list state that stand alone",
             found=reason,

@@ -41,9 +41,9 @@ def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> 
 
 
 def _joins_different_states(operator: Operator, shape: Shape) -> bool:
-    """Return whether a new heap stream would join key groups whose headers list different states, or another order.
+    """Return whether a new heap stream would join key groups whose headers differ in their states or their order.
 
-    Returns False if the entries cannot be read: planning their key groups refuses that.
+    Returns False if the entries cannot be read; the planner of their key groups then raises an error.
     """
     streams = operator.heap_streams
     if len({stream.header for stream in streams}) < 2 or not all(

@@ -37,7 +37,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
     if request.ages:
         old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
-        _refuse_dropped(old, surgery.dropped_states)
+        _refuse_dropped_states(old, surgery.dropped_states)
         surgery = replace(surgery, old_rows=old)
     return add_kafka_changes(surgery, snapshot, request.kafka)
 
@@ -69,7 +69,7 @@ def operator_surgery(
     )
 
 
-def _refuse_dropped(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
+def _refuse_dropped_states(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
     """Refuse a state that is dropped, and loses old rows as well."""
     states = {(state.operator_id, state.name) for state in dropped}
     for rows in old:
@@ -144,7 +144,7 @@ def _dropped_states(
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
-    """Return the request with the ids that operators have after the surgery; `operators` are those before it."""
+    """Return the request with the ids that operators have after the surgery; `operators` are from before it."""
     if not surgery:
         return request
     return replace(

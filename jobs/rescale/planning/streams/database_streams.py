@@ -2,7 +2,7 @@
 
 A new subtask gets the files with rows of its key groups, and a MANIFEST that lists them (`rocksdb.assembly`). RocksDB
 rewrites files in two cases only: if several databases are joined and Flink left one of them with rows of foreign key
-groups, and if two subtasks would both have to fetch many bytes.
+groups, and if a subtask would otherwise have to fetch many bytes of other subtasks.
 
 The handles of the result are private, whatever those of the source are, so that no checkpoint of the restored job
 refers to the result's files (`IncrementalRemoteKeyedStateHandle`). They are relative, so that the result can be moved;

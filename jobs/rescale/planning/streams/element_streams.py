@@ -28,11 +28,11 @@ def plan_elements(
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
         stays = new_parallelism == operator.parallelism
-        common_header = None if stays else _header(operator, sources, literals)
+        common_header = None if stays else _common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
                 continue
-            header = common_header or _header(operator, [by_subtask[subtask]], literals)
+            header = common_header or _common_header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
             pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in states for extent in extents)])
             is_inline = inline.try_take(sum(piece.length for piece in pieces))
@@ -48,7 +48,7 @@ def plan_elements(
     return planned
 
 
-def _header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
+def _common_header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
     """Return a header for the elements of all old holders: their common header, or a new one with all their states.
 
     Raw state has no header, so its piece is empty.

@@ -28,7 +28,7 @@ from rescale.text.errors import UnsupportedError
 
 @dataclass(frozen=True)
 class KeyGroupPlanner:
-    """Plans the streams of one operator in its new shape whose key groups are those of the source."""
+    """Plans those new streams of one operator whose key groups move unchanged."""
 
     operator: Operator
     shape: Shape

@@ -113,8 +113,8 @@ class HeaderPlanner:
     def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """Return a header for all old holders if the streams with entries have the same states in the same places.
 
-        A stream without entries may lack states, because its subtask has not seen a key yet. Nothing needs to be
-        translated in it: its key groups are written as empty ones.
+        A stream without entries may lack states, because its subtask has not seen a key yet. It needs no
+        translation: its key groups are written as empty ones.
         """
         full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
@@ -133,7 +133,7 @@ class HeaderPlanner:
         return PlannedHeader(piece, merged.header, rewritten=rewritten)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
-        """Return the number of a table; None for a table that changes nothing."""
+        """Return the number of a translation table; None for a table that translates every id to itself."""
         if table == tuple(range(len(table))):
             return None
         if table not in self.id_tables:

@@ -59,19 +59,19 @@ def plan_rekeyed(
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
     sources = (
-        *(_database(part, tables.get(part.subtask)) for part in operator.databases),
-        *(_changelog(part, tables.get(part.subtask), literals) for part in operator.changelogs),
-        *(_stream(part, tables.get(part.subtask)) for part in operator.keyed),
-        *(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        *(_database_source(part, tables.get(part.subtask)) for part in operator.databases),
+        *(_changelog_source(part, tables.get(part.subtask), literals) for part in operator.changelogs),
+        *(_stream_source(part, tables.get(part.subtask)) for part in operator.keyed),
+        *(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
     )
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
-        own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        shared = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
-            return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
+            return RekeyedHeapGroups(**shared, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
-            return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
-        return RekeyedDirectory(**own, header=piece, created=created)
+            return RekeyedKeyGroups(**shared, header=piece, compressed=compressed)
+        return RekeyedDirectory(**shared, header=piece, created=created)
 
     return Rekeying(
         sources=sources,
@@ -103,7 +103,7 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        sources=tuple(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
         header=header.piece,
         number_of_states=header.number_of_states,
         compressed=False,
@@ -115,7 +115,7 @@ def plan_heap_timers(
 def _streams_of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
     """Return a stream for each new subtask; `stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
-    return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
+    return tuple(stream(subtask, groups.first, len(groups)) for subtask, groups in enumerate(ranges))
 
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
@@ -124,21 +124,21 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
 
 
-def _stream(stream: KeyedStream, ids: int | None) -> PlannedSource:
+def _stream_source(stream: KeyedStream, ids: int | None) -> PlannedSource:
     return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), ids)
 
 
-def _timers(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
+def _timer_source(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
     return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), ids)
 
 
-def _database(database: Database, ids: int | None) -> PlannedSource:
+def _database_source(database: Database, ids: int | None) -> PlannedSource:
     place = database_place(database, piece_of(database.header_extent))
     return PlannedSource(place, ids, database.key_group_sizes)
 
 
-def _changelog(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
+def _changelog_source(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
     def header_of(part: KeyedStateHolder) -> Piece:
         return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 

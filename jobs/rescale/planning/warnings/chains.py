@@ -16,7 +16,7 @@ _SHOWN = 5
 
 def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     """Yield warnings about chains whose operators get new shapes; `changed` are the operators with another shape."""
-    yield from _common_maximum(snapshot.operators, changed, shapes)
+    yield from _shared_maximum_warnings(snapshot.operators, changed, shapes)
     yield from generated_id_warnings(snapshot, shapes)
 
 
@@ -33,7 +33,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     if was_one is is_one or not without_uid:
         return
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    which = "without a uid" if named else "without a uid, which Flink 1 does not store"
+    clause = "without a uid" if named else "without a uid, which Flink 1 does not store"
     what = (
         "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
         "chained to the one before it"
@@ -42,7 +42,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
         "chained to the one before it"
     )
     yield (
-        f"{what}. Flink then generates other ids for operators {which}, and refuses the result because the job lacks "
+        f"{what}. Flink then generates other ids for operators {clause}, and refuses the result because the job lacks "
         f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
         "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
         "with a uid keep their ids"
@@ -59,18 +59,18 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
     ]
 
 
-def _common_maximum(
+def _shared_maximum_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Warn of operators that may be chained to one with max parallelism 1.
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """
-    alone = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+    single = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
+    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(alone, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
+            f"({first_of(single, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
             "operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
             "disableChaining between the operators, or give the operator two subtasks"
         )

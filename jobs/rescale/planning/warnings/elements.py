@@ -30,7 +30,7 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
     """
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
-        scarce = _scarce(operator, parallelism)
+        scarce = _scarce_states(operator, parallelism)
         if _EXPIRED_FILES in scarce:
             yield (
                 f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
@@ -43,13 +43,13 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
             numbers = [f"{name} has {number}" for name, number in scarce.items()]
             yield (
                 f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
-                f"subtasks ({first_of(numbers, _SHOWN)}), so some start with none. Some sink writers cannot: they fail "
-                "as soon as the job starts, also if Flink itself changes the parallelism. Keep such an operator at "
-                f"parallelism {min(scarce.values())} or less, in the request and in the job"
+                f"subtasks ({first_of(numbers, _SHOWN)}), so some start with none. Some sink writers need one: they "
+                "fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an operator "
+                f"at parallelism {min(scarce.values())} or less, in the request and in the job"
             )
 
 
-def _scarce(operator: Operator, parallelism: int) -> dict[str, int]:
+def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
     """Return the number of elements of each list state that every old subtask had, but not every new one will have."""
     if parallelism <= operator.parallelism:
         return {}

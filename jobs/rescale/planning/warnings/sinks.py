@@ -9,7 +9,7 @@ from rescale.planning.request.request import Request
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import Surgery
 
-_BESIDE_THE_WRITER = (
+_UIDS_BESIDE_THE_WRITER = (
     "Sink Committer: {}",
     "Sink {} Global Committer",
     "{}: FileSinkCompactorCoordinator",
@@ -25,24 +25,24 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     """
     staying = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
-        uid = _uid(renamed.operator_id, (renamed.label, *request.surgery.renames))
+        uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining := _remaining(uid, staying):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            advice = _renames(remaining, new_uids) if renamed.uid else "rename them, too"
+            advice = _rename_advice(remaining, new_uids) if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
                 f"names: {', '.join(remaining)}. A job whose sink has the new uid refuses their state; if it may "
                 f"ignore that state, it loses what is still to be committed: {advice}"
             )
     for dropped in surgery.dropped:
-        if remaining := _remaining(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
+        if remaining := _remaining(_uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
             yield (
                 f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
                 f"{', '.join(remaining)}. A job without the sink refuses their state: drop them, too"
             )
 
 
-def _uid(operator_id: str, names: Sequence[str]) -> str:
+def _uid_in(operator_id: str, names: Sequence[str]) -> str:
     """Return the name that hashes to the operator id; "" if there is none among `names`."""
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 
@@ -54,8 +54,8 @@ def _remaining(uid: str, staying: set[str]) -> list[str]:
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     """Return the uids of the operators that a sink may have beside its writer, in a fixed order."""
-    return tuple(form.format(uid) for form in _BESIDE_THE_WRITER)
+    return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
 
 
-def _renames(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
+def _rename_advice(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
     return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining)}"

@@ -30,7 +30,7 @@ def request_warnings(
 ) -> Iterator[str]:
     """Yield warnings about the new shapes, the format and the files of the result."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
-        yield f"the newest complete checkpoint in {request.source} is taken: {name(snapshot.directory)}"
+        yield f"the source is the newest complete checkpoint in {request.source}: {name(snapshot.directory)}"
     if any(database.measured for operator in snapshot.operators for database in operator.databases):
         yield (
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
@@ -49,7 +49,7 @@ def request_warnings(
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
-    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _shape(o)]
+    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _old_shape(o)]
     for operator in snapshot.operators:
         if operator.max_parallelism == 1 and changed and operator not in changed:
             yield (
@@ -99,7 +99,7 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
         if change.becomes_source and stopped:
             yield (
                 f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is "
-                "stopped. Its offsets are those of the checkpoint before, so later records are read twice"
+                "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
             )
         topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
         for topic, new in topics.items():
@@ -114,9 +114,9 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 "still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
-        again = "" if restarted.assigned else ", and a source reads their input again"
+        reread = "" if restarted.assigned else ", and a source reads their input again"
         yield (
-            f"{restarted.label}: its finished subtasks run again, as requested{again}. Flink refuses the result if an "
+            f"{restarted.label}: its finished subtasks run again, as requested{reread}. Flink refuses the result if an "
             "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:
@@ -125,8 +125,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     for rows in surgery.old_rows:
         yield (
             f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
-            "out, as requested. How many is not known before the run: it reads all records of the operator one by one, "
-            "and writes the others anew"
+            "out, as requested. Their number is not known before the run, which reads all records of the operator one "
+            "by one, and writes the others anew"
         )
 
 
@@ -197,7 +197,7 @@ def _either(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
 
 
-def _shape(operator: Operator) -> Shape:
+def _old_shape(operator: Operator) -> Shape:
     return Shape(operator.parallelism, operator.max_parallelism)
 
 

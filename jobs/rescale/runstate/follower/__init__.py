@@ -32,5 +32,6 @@ backends of the newest round's checkpoint. If the checkpoint numbers begin anew,
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
 unpublished `--finish` of an older checkpoint is discarded first, because the job has run on since. A follower that is
 still active sees at the end of its round that `follower.json` is gone, and removes the files that it has put since. If
-it is killed before that, they stay: without `follower.json` nothing shows whose they are, and `discard` keeps them.
+it is killed before that, these files stay: without `follower.json`, nothing shows whose files they are, and `discard`
+keeps them.
 """

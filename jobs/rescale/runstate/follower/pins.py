@@ -60,23 +60,23 @@ class Pins:
     @property
     def place(self) -> str:
         """The directory of the pins."""
-        return join(pins_place(self.target), _hash(self.checkpoints))
+        return join(pins_place(self.target), _folder_name(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        listed = list_files(metadata, self.allow_prefixes)
+        snapshot_files = list_files(metadata, self.allow_prefixes)
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         missing: list[Span] = []
-        for uri, version in stats_of(listed.files).items():
+        for uri, version in stats_of(snapshot_files.files).items():
             size = existing.get(self._place_of(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
-                missing.append(_whole(uri, version))
+                missing.append(_whole_file(uri, version))
         side_by_side(self._keep, missing)
-        self._keep(_whole(metadata, listed.metadata))
-        return self._pinned_checkpoint(checkpoint, listed.files)
+        self._keep(_whole_file(metadata, snapshot_files.metadata))
+        return self._pinned_checkpoint(checkpoint, snapshot_files.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
         """Pin the files of a checkpoint, without those that compactions wrote.
@@ -84,17 +84,17 @@ class Pins:
         Raises `SnapshotError` if Flink deletes a file meanwhile.
         """
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
-        deep, others = set[int](), set[int]()
+        compacted_files, flushed_files = set[int](), set[int]()
         for database in (database for operator in snapshot.operators for database in operator.databases):
             compacted = {table.file.name for table in database.tables if table.file.level > 0}
             for file in database.files:
-                (deep if file.name in compacted else others).add(file.extent.file)
-        left_out = {0, *(deep - others)}
+                (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
+        left_out = {0, *(compacted_files - flushed_files)}
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
-        files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
+        files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
         side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
-        keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
+        keep(self._metadata(checkpoint, _FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
@@ -122,28 +122,28 @@ class Pins:
         return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins except those that `checkpoints` need, and those of flushed files that `between` need.
+        """Remove all pins that neither `checkpoints` need, nor `between` for flushed files.
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
-        own = {*checkpoints}.intersection(self.numbers())
-        store, place = open_store(self.place), self.place if len(own) < len(checkpoints) else pins_place(self.target)
+        pinned = {*checkpoints}.intersection(self.numbers())
+        store, place = open_store(self.place), self.place if len(pinned) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, metadata in [*((n, METADATA) for n in own), *((n, _FLUSHED) for n in between)]:
+        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, _FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
             needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
         rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
         store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
         store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
 
-    def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
+    def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
+        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, metadata_name)).files
 
-    def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
-        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `own`."""
-        return join(checkpoint_directory(self.place, checkpoint), own)
+    def _metadata(self, checkpoint: int, metadata_name: str = METADATA) -> str:
+        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `metadata_name`."""
+        return join(checkpoint_directory(self.place, checkpoint), metadata_name)
 
     def _keep(self, source: Span) -> None:
         keep(self._place_of(source.uri), source, Places(self.target, "").staging)
@@ -152,11 +152,11 @@ class Pins:
         """Return the place of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
-        return join(self._outside(parent(uri)), name(uri))
+        return join(self._place_of_directory(parent(uri)), name(uri))
 
-    def _outside(self, directory: str) -> str:
+    def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
-        return join(self.place, f"{_ELSEWHERE}/{_hash(directory)}")
+        return join(self.place, f"{_ELSEWHERE}/{_folder_name(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
@@ -164,12 +164,14 @@ class Pins:
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
-        return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+        return Move(self.checkpoints, self.place), *(
+            Move(folder, self._place_of_directory(folder)) for folder in outside
+        )
 
 
-def _hash(directory: str) -> str:
+def _folder_name(directory: str) -> str:
     return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 
-def _whole(uri: str, version: Pin) -> Span:
+def _whole_file(uri: str, version: Pin) -> Span:
     return Span(uri, 0, version.size, version)

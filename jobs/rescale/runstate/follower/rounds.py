@@ -59,11 +59,11 @@ class RoundKind(StrEnum):
 class Round:
     """A finished round.
 
-    `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
-    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` counts the bytes
-    written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
-    `seconds` is the duration of the round; None if its process was killed before it was recorded. `compared` is the
-    checkpoint of the round since the base in which every record was compared; None if there is none.
+    `root` is the checkpoint of the full run on which it is based. `rows_left` counts removed rows, `rows_came` added
+    rows; a row whose value changed counts in both. Both are None for a base. `bytes_changed` counts the bytes written,
+    without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
+    `seconds` is the duration of the round; None if its process was killed before it was recorded. In one round
+    after each base, every record is compared: `compared` is the checkpoint of that round, None before it.
     """
 
     number: int
@@ -87,16 +87,16 @@ def followed_job(target: str) -> FollowedJob | None:
     uri = follower_place(target)
     if open_store(uri).stat(uri) is None:
         return None
-    return _decoded(uri, FollowedJob)
+    return _read_as(uri, FollowedJob)
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
     """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
     uri, store, current = follower_place(target), open_store(target), followed_job(target)
     if current is None and not accept_unconditional:
-        store.put_if_absent(uri, _document(job))
+        store.put_if_absent(uri, _job_document(job))
     elif current is None or current.checkpoints == BETWEEN_STARTS:
-        store.put(uri, _document(job))
+        store.put(uri, _job_document(job))
     refuse_another_job(target, job)
 
 
@@ -110,7 +110,7 @@ def end_following(target: str) -> None:
     if job is not None:
         if store.stat(cut_over_place(target)) is not None:
             store.delete([cut_over_place(target)])
-        store.put(follower_place(target), _document(replace(job, checkpoints=BETWEEN_STARTS)))
+        store.put(follower_place(target), _job_document(replace(job, checkpoints=BETWEEN_STARTS)))
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
@@ -129,8 +129,8 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     raise RequestError(
         what,
         path=follower_place(target),
-        expected=_described(job),
-        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _described(current),
+        expected=_job_in_words(job),
+        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _job_in_words(current),
         advice=advice,
     )
 
@@ -150,21 +150,21 @@ def finished_rounds(target: str) -> list[int]:
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return None if open_store(uri).stat(uri) is None else _decoded(uri, Round)
+    return None if open_store(uri).stat(uri) is None else _read_as(uri, Round)
 
 
-def write_round(target: str, made: Round) -> None:
+def write_round(target: str, finished: Round) -> None:
     """Put the document of a finished round."""
-    uri = _document_place(target, made.checkpoint)
-    open_store(uri).put(uri, msgspec.json.encode(made))
+    uri = _document_place(target, finished.checkpoint)
+    open_store(uri).put(uri, msgspec.json.encode(finished))
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
     numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
-    made = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
-    return tuple(each for each in made if each is not None)
+    finished = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
+    return tuple(made_round for made_round in finished if made_round is not None)
 
 
 def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_DOCUMENTS) -> None:
@@ -200,16 +200,16 @@ def _document_place(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), f"{checkpoint}.json")
 
 
-def _described(job: FollowedJob) -> str:
+def _job_in_words(job: FollowedJob) -> str:
     options = [f"{option} {value}" for option, value in job.options.items() if value]
     return ", ".join([job.checkpoints, *options])
 
 
-def _document(job: FollowedJob) -> bytes:
+def _job_document(job: FollowedJob) -> bytes:
     return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
 
 
-def _decoded(uri: str, kind: type[T]) -> T:
+def _read_as(uri: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

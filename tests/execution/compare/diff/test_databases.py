@@ -72,7 +72,7 @@ def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
 
     (history, *_) = edit_records(result, "history", changed)
     (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
-    with patch("rescale.execution.compare.diff.record_search._FEW", few):
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
         first, other = sorted(unlike(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state)
     assert (first.state, first.differing_at_least, [d.found for d in first.differences]) == (
         "history",

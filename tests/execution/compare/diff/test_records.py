@@ -51,7 +51,7 @@ def read_units(text: bytes, units: int) -> str:
 def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     (record, *_) = edit_records(result, state, first(with_other_value))
-    with patch("rescale.execution.compare.diff.record_search._FEW", few):
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
         compared = the_only(against_source(result, CANONICAL))
     (difference,) = compared.differences
     assert (compared.state, compared.counted, compared.differing_at_least) == (state, "records", 1)
@@ -80,7 +80,7 @@ def test_lost_record_and_doubled_record_are_named(few: int, result_of: Callable[
     result = result_of(CANONICAL)
     (lost, *_) = edit_records(result, "last", first(lambda _: []))
     (doubled, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
-    with patch("rescale.execution.compare.diff.record_search._FEW", few):
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
         fewer, other = unlike(against_source(result, CANONICAL))
     size = f"8 bytes 0x{lost.value.hex()}"
     assert fewer.differences == (ListedDifference("only in A", in_words("last", lost), size, None),)
@@ -113,7 +113,7 @@ def test_first_ten_differences_are_named_and_all_are_counted(few: int, result_of
 
     records = edit_records(result, "by-parity", all_changed, everywhere=True)
     assert len(records) > 10
-    with patch("rescale.execution.compare.diff.record_search._FEW", few):
+    with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
         state = the_only(against_source(result, CANONICAL))
     assert len(state.differences) == 10
     assert state.a.count == len(records)

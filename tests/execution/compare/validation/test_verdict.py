@@ -92,7 +92,7 @@ def certificate(
     *proofs: CertifiedOperator,
     old: Operator | None = None,
     new: Operator | None = None,
-    bound: bool = True,
+    metadata_checked: bool = True,
     surgery: Surgery = NO_SURGERY,
     plan: Any = None,
     local: bool = False,
@@ -102,7 +102,7 @@ def certificate(
     result = side(
         folder / "result", new or operator("op"), local=True, elsewhere=folder / "source" if elsewhere else None
     )
-    return certificate_of(source, result, proofs or (PROOF,), plan, bound=bound, surgery=surgery)
+    return certificate_of(source, result, proofs or (PROOF,), plan, metadata_checked=metadata_checked, surgery=surgery)
 
 
 def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
@@ -113,7 +113,7 @@ def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
     ("how", "says", "does_not"),
     [
         ({}, ["all"], []),
-        ({"bound": False}, ["all"], ["unbound"]),
+        ({"metadata_checked": False}, ["all"], ["unbound"]),
         ({"local": True}, ["all"], ["local files"]),
         ({"elsewhere": True}, ["all"], ["the source stays"]),
         ({"proofs": [RECORDS]}, ["all", "records"], ["rules"]),
@@ -156,7 +156,7 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Pa
         )
         for name, of in (("source", 2), ("result", 3))
     )
-    made = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, bound=True)
+    made = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, metadata_checked=True)
     assert said_of(made.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
     assert said_of(made.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
     assert (made.proof, made.bytes) == (Proof.FILES, 21)
@@ -170,13 +170,13 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(t
         )
         for name in ("source", "result")
     )
-    made = certificate_of(source, result, [PROOF] * 3, None, bound=True)
+    made = certificate_of(source, result, [PROOF] * 3, None, metadata_checked=True)
     assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
     uri = source.files[1][0]
     pin = open_store(uri).stat(uri)
     assert pin is not None
     refers = replace(result, files=(*result.files, (uri, pin)))
-    made = certificate_of(source, refers, [PROOF] * 3, None, bound=True)
+    made = certificate_of(source, refers, [PROOF] * 3, None, metadata_checked=True)
     assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
 
 

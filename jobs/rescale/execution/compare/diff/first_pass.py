@@ -50,8 +50,8 @@ class _UnitPlace(NamedTuple):
 class FirstPass:
     """Result of the first pass.
 
-    For keyed records, by number of the operator pair: digests of each side, and the units that were read. For
-    everything else: the digested items of each `StatePart`.
+    `records` has the digests of keyed records by side, and `record_units` the units that were read, both by number of
+    the operator pair. `items` has the digested items of all other state.
     """
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))

@@ -101,7 +101,7 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
 
 
 def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> ItemComparison:
-    """Compare copies of a BROADCAST state: both sides have the same distinct copies, and no subtask lacks one."""
+    """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
     places: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
     for side, item in items.by_side:
@@ -116,21 +116,21 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
             differences.append(
                 ListedDifference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest)))
             )
-    missing_copies = _missing(items, parallelism)
+    missing_copies = _missing_copies(items, parallelism)
     if missing_copies is not None and items.a and items.b:
         differences.insert(0, missing_copies)
     remark = MISSING_COPIES if missing_copies in differences and parallelism[0] != parallelism[1] else None
     return ItemComparison(
-        _distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
+        _distinct_amount(items.a), _distinct_amount(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
     )
 
 
-def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
+def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
     """Return the difference between the subtasks without a copy on either side, if there is one."""
-    without = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
-    if without[0] == without[1] or (all(without) and parallelism[0] != parallelism[1]):
+    lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
+    if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
         return None
-    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in without)
+    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking)
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
@@ -138,7 +138,7 @@ def _amount(items: Sequence[DigestedItem]) -> StateAmount:
     return amount(len(items), sum(item.digest for item in items) % MODULUS)
 
 
-def _distinct(items: Sequence[DigestedItem]) -> StateAmount:
+def _distinct_amount(items: Sequence[DigestedItem]) -> StateAmount:
     digests = {item.digest for item in items}
     return amount(len(digests), sum(digests) % MODULUS)
 

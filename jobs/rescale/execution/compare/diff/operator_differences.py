@@ -36,8 +36,8 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
             yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
     finished = _finish_text(a), _finish_text(b)
-    partly = a.partially_finished or b.partially_finished
-    if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
+    any_partly_finished = a.partially_finished or b.partially_finished
+    if finished[0] != finished[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
     keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
     if all(keys) and keys[0] != keys[1]:
@@ -78,7 +78,7 @@ def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]
     """Return the types of an operator's keyed states by name, from headers without unknown serializers."""
     dropped_states = operator.dropped_states if operator is not None else ()
     infos = [info for header in pair.headers(operator) for info in header.states]
-    return {info.name: _type(info) for info in infos if info.name not in dropped_states}
+    return {info.name: _type_text(info) for info in infos if info.name not in dropped_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:
@@ -89,11 +89,11 @@ def element_types(operator: Operator | None) -> dict[str, str]:
     types_by_name: dict[str, set[str]] = defaultdict(set)
     for stream in operator.operator if operator is not None else ():
         for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states) if stream.parsed is not None else ():
-            types_by_name[info.name].add(_type(info))
+            types_by_name[info.name].add(_type_text(info))
     return {name: ", ".join(sorted(types)) for name, types in types_by_name.items()}
 
 
-def _type(info: StateMetaInfo) -> str:
+def _type_text(info: StateMetaInfo) -> str:
     return f"{info.state_type} {', '.join(map(type_name, info.content_serializers))}"
 
 
@@ -104,13 +104,13 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Dif
     differences: tuple[ListedDifference, ...] = ()
     if a != b:
         kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (ListedDifference(kind_of_difference, {}, _size(a), _size(b)),)
-    return diffed_state(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
+        differences = (ListedDifference(kind_of_difference, {}, _size_in_words(a), _size_in_words(b)),)
+    return diffed_state(state, kind, "bytes", _opaque_amount(a), _opaque_amount(b), differences, len(differences))
 
 
-def _opaque(data: bytes | None) -> StateAmount:
+def _opaque_amount(data: bytes | None) -> StateAmount:
     return amount(len(data), digest([data])) if data is not None else amount()
 
 
-def _size(data: bytes | None) -> str | None:
+def _size_in_words(data: bytes | None) -> str | None:
     return counted(len(data), "byte") if data is not None else None

@@ -25,7 +25,7 @@ _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canoni
 
 @dataclass(frozen=True)
 class OperatorPair:
-    """The operator that each snapshot lists under an id, None where it lists none."""
+    """The operator that each snapshot lists under an id; None for a snapshot that lists none."""
 
     operator_id: str
     label: str

@@ -37,7 +37,8 @@ from rescale.text.errors import located
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
-_FEW = 1000
+"""Bits of the keys' digests by which a pass splits buckets, and the most bits that all passes use."""
+_FEW_RECORDS = 1000
 """Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
@@ -69,7 +70,7 @@ class FoundRecord(NamedTuple):
 
 
 class RecordSearch(NamedTuple):
-    """Search in a unit for keys whose digests end in one of the suffixes of `bits` bits that are `chosen`, by state."""
+    """Search in a unit for the keys whose digests end in a `chosen` suffix of `bits` bits; `chosen` is by state."""
 
     unit: RecordUnit
     bits: int
@@ -129,10 +130,10 @@ def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     sums = np.zeros(len(distinct), np.uint64)
     np.add.at(sums, places, digests)
     for ending, count, total in zip(distinct.tolist(), counts.tolist(), sums.tolist(), strict=True):
-        buckets[ending] = _sum(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
+        buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
 
 
-def _sum(a: Bucket, b: Bucket) -> Bucket:
+def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
     return Bucket(a.records + b.records, (a.digest + b.digest) % (1 << 64))
 
 
@@ -166,7 +167,7 @@ def differing_records(
     differing: dict[str, int] = dict.fromkeys(states, 0)
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
     remaining, bits = max(states.values()), 0
-    while remaining > _FEW and bits < _MOST_BITS:
+    while remaining > _FEW_RECORDS and bits < _MOST_BITS:
         counts, endings = _differing_buckets(_search(units, bits, chosen, files, tasks))
         bits += _BITS
         chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}
@@ -186,7 +187,7 @@ def differing_records(
         )
         differences = [
             ListedDifference(what, name_record(header, state, key), a, b)
-            for key, what, a, b in _differences(listed[state])
+            for key, what, a, b in _key_differences(listed[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result
@@ -215,12 +216,12 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
             side = sides[state][unit_result.side]
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
-                side[ending] = _sum(side.get(ending, Bucket(0, 0)), bucket)
+                side[ending] = _joined_bucket(side.get(ending, Bucket(0, 0)), bucket)
     differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
     return counts, differing
 
 
-def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
+def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
     """Yield (key, kind of difference, text of A, text of B) for each key whose records differ, in the order of keys."""
     by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
     for record in records:
@@ -245,5 +246,5 @@ def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]
     times = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
-    more = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{more}' if value else ''}"
+    ellipsis = "…" if size > begin + len(value) else ""
+    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"

@@ -53,12 +53,12 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     files: BothFiles = (a.contents, b.contents)
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
-    operators = (*_masters(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
+    operators = (*_master_states(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
     equal = all(operator.equal for operator in operators)
     return DiffDocument("equal" if equal else "different", equal, a.directory, b.directory, operators, surgery)
 
 
-def _masters(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
+def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
     """Compare the state of hooks of the job manager (`MasterTriggerRestoreHook`), as if they were an operator."""
     hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
     states = [
@@ -95,7 +95,7 @@ class _Comparison:
         a = {name: digest for name, digest in a.items() if name not in dropped_states}
         types = [state_types(pair, operator) for operator in pair.sides]
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
-        amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}
+        amounts = {name: (_amount_of(a.get(name)), _amount_of(b.get(name))) for name in names}
         differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
         searched: dict[str, RecordDifferences] = {}
         if differing_states and all(pair.sides):
@@ -121,15 +121,15 @@ class _Comparison:
                 compared = compare_key_groups(items, UNORDERED_ENTRIES if part.slot is Slot.KEYED else None)
             elif part.mode is DistributionMode.BROADCAST:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "distinct copies"
-                compared = self._copies(items, self._contents(part, pair), pair)
+                compared = self._compare_copies(items, self._element_formatter(part, pair), pair)
             else:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
-                compared = compare_bags(items, part.mode, self._contents(part, pair).format_value)
+                compared = compare_bags(items, part.mode, self._element_formatter(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
                 compared = _with_types(compared, *(side_types.get(part.state) for side_types in types))
             yield diffed_state(state, kind, counted, *compared)
 
-    def _copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
+    def _compare_copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
@@ -142,7 +142,7 @@ class _Comparison:
             )
         return compare_copies(items, (a, b), contents.format_value)
 
-    def _contents(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
+    def _element_formatter(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
         a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
         return ElementFormatter(self._files, part.state, (a, b))
 
@@ -159,5 +159,5 @@ def _with_types(compared: ItemComparison, type_a: str | None, type_b: str | None
     )
 
 
-def _amount(digest: StateDigest | None) -> StateAmount:
+def _amount_of(digest: StateDigest | None) -> StateAmount:
     return amount(digest.records, digest.digest) if digest is not None else amount()

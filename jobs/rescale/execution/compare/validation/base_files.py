@@ -80,15 +80,15 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
             found=new.get(differing[0]),
             advice=RERUN_ADVICE,
         )
-    top = min((file.level for file in old.values()), default=LEVELS)
+    top_level = min((file.level for file in old.values()), default=LEVELS)
     for name in sorted(new.keys() - old.keys()):
         file = new[name]
-        if not 0 < file.level < top or file.smallest_sequence <= base.last_sequence:
+        if not 0 < file.level < top_level or file.smallest_sequence <= base.last_sequence:
             raise IntegrityError(
                 "a file with changes does not lie above the files of the base",
                 path=after.source.uri,
                 operator=operator.label,
-                expected=f"a level above {top}, sequence numbers above {base.last_sequence}",
+                expected=f"a level between 0 and {top_level}, and sequence numbers above {base.last_sequence}",
                 found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
                 advice=RERUN_ADVICE,
             )

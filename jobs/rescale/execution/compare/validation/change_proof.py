@@ -1,8 +1,9 @@
 """Proof of a result that continues an earlier one (its base), without reading what did not change.
 
     source side    the changes from the earlier checkpoint to the later one: the values, before and after, of every key
-                   in a file that only one of them has
-    result side    the changes from the base to the result: the same for every key in the files above the base's
+                   in a file that only one of the two checkpoints has
+    result side    the changes from the base to the result: the values, before and after, of every key in the files
+                   above the base's
 
 Removed and added rows must have the same digests on both sides, state by state, and on both sides each key must lie in
 the key group of its hash. Every file of the base is in the result (`base_files`). So the result differs from the base
@@ -137,11 +138,11 @@ class ChangeComparer:
                     digester.add(records, key_groups.of(records)[0])
         names = [state.name for state in states]
         return ChangeTally(
-            check.operator, check.in_result, _by_name(names, removed), _by_name(names, added), check.place.size
+            check.operator, check.in_result, _by_state(names, removed), _by_state(names, added), check.place.size
         )
 
 
-def _by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
+def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
     return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
 
 
@@ -175,19 +176,19 @@ class ChangeProof:
             in_base = self.base.snapshot.operator(self.later.operators[number].operator_id)
             copies += files_of_base(number, in_base, result.operators[number])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
-        weighed = [(check.place.size, check) for check in changes]
+        sized_changes = [(check.place.size, check) for check in changes]
         tallies = tasks.run(
             comparer,
-            weighed,
-            Progress("compare changes", sum(size for size, _ in weighed), ByteAction.READ_ON_BOTH_SIDES),
+            sized_changes,
+            Progress("compare changes", sum(size for size, _ in sized_changes), ByteAction.READ_ON_BOTH_SIDES),
             threads_suffice=True,
         )
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
         proven = {}
         for number in self.operators:
-            own = [tally for tally in tallies if tally.operator == number]
+            own_tallies = [tally for tally in tallies if tally.operator == number]
             taken = sum(check.operator == number for check in copies)
-            proven[number] = self._proven(number, own, taken, checksums.get(number))
+            proven[number] = self._prove_operator(number, own_tallies, taken, checksums.get(number))
         return proven
 
     def _changes(
@@ -200,20 +201,20 @@ class ChangeProof:
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def own_tables_of(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
-            before, after = old_databases.get(own), new_databases.get(own)
+        def own_tables_of(key_groups: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             if in_result:
                 return files_above_base(before, after, new), ()
-            between = self._files_between(number, own, files)
+            between = self._files_between(number, key_groups, files)
             sizes = {name: extent.length for name, extent in between.items()}
             tables = own_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        for own, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
-            before, after = old_databases.get(own), new_databases.get(own)
+        for key_groups, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
+            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             sides = (
-                None if before is None else _side(before, files.numbers, tables.gone),
-                None if after is None else _side(after, None, tables.added),
+                None if before is None else _change_side(before, files.numbers, tables.gone),
+                None if after is None else _change_side(after, None, tables.added),
             )
             header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and before.states == after.states:
@@ -225,7 +226,7 @@ class ChangeProof:
                 key_hash,
                 new.max_parallelism,
                 self.result.operators[number].max_parallelism,
-                ChangePlace(header, (own.first, own.last), *sides, transient),
+                ChangePlace(header, (key_groups.first, key_groups.last), *sides, transient),
             )
 
     def _files_between(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
@@ -239,7 +240,7 @@ class ChangeProof:
             for file in change.transient
         }
 
-    def _proven(
+    def _prove_operator(
         self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
     ) -> ProvenChanges:
         operator = self.later.operators[number]
@@ -335,13 +336,15 @@ class _JoinedFiles:
     def __init__(
         self, later: Snapshot, earlier: Snapshot, others: Sequence[tuple[str, Pin | None]] = (), *, pinned: bool = True
     ) -> None:
-        own = later.contents if pinned else later.contents.unpinned()
-        both = (*own.versions, *earlier.contents.versions)
+        later_files = later.contents if pinned else later.contents.unpinned()
+        both = (*later_files.versions, *earlier.contents.versions)
         self.contents = SnapshotFiles((*both, *others), later.data)
-        self.numbers = range(len(own.versions), len(both))
+        self.numbers = range(len(later_files.versions), len(both))
         self.others = len(both)
 
 
-def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide[KeyedHeader | None]:
+def _change_side(
+    database: Database, numbers: Sequence[int] | None, own: frozenset[str]
+) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
     return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))

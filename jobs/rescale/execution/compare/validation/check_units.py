@@ -68,7 +68,7 @@ def list_checks(
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
                 checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
-    return Checks([(_weight(check), check) for check in checks], small)
+    return Checks([(_bytes_read(check), check) for check in checks], small)
 
 
 def _keyed_checks(
@@ -117,9 +117,9 @@ def _element_checks(
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     for in_result, operator in ((False, old), (True, new)):
         for holder in operator.record_holders:
-            yield from _checks_of(i, old, new, key_hash, holder, in_result=in_result)
+            yield from _holder_checks(i, old, new, key_hash, holder, in_result=in_result)
     for holder in old.duplicate_timers:
-        for check in _checks_of(i, old, new, key_hash, holder, in_result=False):
+        for check in _holder_checks(i, old, new, key_hash, holder, in_result=False):
             yield check._replace(are_duplicates=True)
 
 
@@ -128,11 +128,13 @@ def _remaining_checks(
 ) -> Iterator[RecordCheck]:
     """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
     for database in remaining:
-        yield from _checks_of(i, old, new, key_hash, database, in_result=True)
+        yield from _holder_checks(i, old, new, key_hash, database, in_result=True)
     index = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
         for key_groups in _shared_key_groups(old_holder, index.overlapping(old_holder.key_groups)):
-            yield from _checks_of(i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False)
+            yield from _holder_checks(
+                i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False
+            )
 
 
 def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
@@ -149,7 +151,7 @@ def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) ->
     return ranges
 
 
-def _checks_of(
+def _holder_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedStateHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
     operator = new if in_result else old
@@ -163,7 +165,7 @@ def _is_bytewise(check: Check) -> bool:
     return isinstance(check, FileCheck) and not check.pair.is_table  # the checksums of blocks are checked in Python
 
 
-def _weight(check: Check) -> int:
+def _bytes_read(check: Check) -> int:
     """Return the number of bytes that the check reads."""
     if isinstance(check, RecordCheck):
         return check.records.size

@@ -82,13 +82,13 @@ class Comparer:
         with located(operator=check.label):
             match check:
                 case GroupCheck():
-                    return read_again_on_failure(lambda: self._groups(check))
+                    return read_again_on_failure(lambda: self._compare_groups(check))
                 case FileCheck():
-                    return read_again_on_failure(lambda: self._file(check))
+                    return read_again_on_failure(lambda: self._compare_file(check))
                 case ElementCheck():
                     return read_again_on_failure(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
 
-    def _groups(self, check: GroupCheck) -> Tally:
+    def _compare_groups(self, check: GroupCheck) -> Tally:
         total = 0
         for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
             in_source, in_result = digests
@@ -101,13 +101,13 @@ class Comparer:
                     found=f"digest {in_result:032x}",
                     advice=f"{RERUN_ADVICE}; if it happens again, report it with both snapshots",
                 )
-                _refuse(different, digests, next(self._group_digests((pair,))))
+                _raise_difference(different, digests, next(self._group_digests((pair,))))
             total += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
 
-    def _file(self, check: FileCheck) -> Tally:
-        blocks = self._blocks(check.pair)
+    def _compare_file(self, check: FileCheck) -> Tally:
+        blocks = self._block_checksums(check.pair)
         in_source, in_result = digests = self._file_digests(check.pair, blocks)
         if in_source != in_result:
             different = IntegrityError(
@@ -117,7 +117,7 @@ class Comparer:
                 found=f"digest {in_result:032x}",
                 advice=RERUN_ADVICE,
             )
-            _refuse(different, digests, self._file_digests(check.pair))
+            _raise_difference(different, digests, self._file_digests(check.pair))
         checked = blocks is not None if check.pair.is_table else None
         return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, checked)
 
@@ -127,7 +127,7 @@ class Comparer:
             chunks = blocks.checked(chunks)
         return digest_pair(chunks, self._result_chunks(pair.result))
 
-    def _blocks(self, pair: FilePair) -> BlockChecksums | None:
+    def _block_checksums(self, pair: FilePair) -> BlockChecksums | None:
         """Return the checker of an SST file's block checksums; None for other files, and for unknown formats."""
         if not pair.is_table:
             return None
@@ -186,7 +186,7 @@ class Comparer:
             ) from None
 
 
-def _refuse(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
+def _raise_difference(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
     """Raise the error for a difference, or for a misread if a second read of one side gives another digest."""
     if changed := changed_sides(first, again):
         raise misread(changed, different)

@@ -78,7 +78,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     for old, new in zip(source.operators, result.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
             check_equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
-        check_equal("finished subtasks", _finished(old), _finished(new), old.label)
+        check_equal("finished subtasks", _finished_subtasks(old), _finished_subtasks(new), old.label)
         if new.other_keyed or new.changelogs or new.has_channel_state:
             raise IntegrityError("the result has a kind of state that a rescale never writes", operator=old.label)
 
@@ -190,7 +190,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
             if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
-                filler = _filler(old.label, key_group, stream)
+                filler = _filler_block(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
             compressed = stream.parsed is not None and stream.parsed.compressed
@@ -214,7 +214,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
-    return bool(old.databases) and _directories(old) != _directories(new)
+    return bool(old.databases) and _directory_layouts(old) != _directory_layouts(new)
 
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
@@ -272,7 +272,7 @@ class FilePair(NamedTuple):
         return self.name.endswith(".sst")
 
 
-def _directories(operator: Operator) -> list[tuple[object, ...]]:
+def _directory_layouts(operator: Operator) -> list[tuple[object, ...]]:
     return [
         (directory.subtask, directory.key_groups, sorted(file.name for file in directory.files))
         for directory in operator.databases
@@ -281,7 +281,7 @@ def _directories(operator: Operator) -> list[tuple[object, ...]]:
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Pair every file of the operator's databases, and the streams that describe their states."""
-    check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
+    check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
         own = new.key_groups_of(database.subtask)
         check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
@@ -292,20 +292,20 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
             (f"the states of subtask {old_database.subtask}", old_database.header_extent, new_database.header_extent),
             *(
                 (source_file.name, source_file.extent, result_file.extent)
-                for source_file, result_file in zip(*_by_name(old_database, new_database), strict=True)
+                for source_file, result_file in zip(*_files_by_name(old_database, new_database), strict=True)
             ),
         )
     ]
 
 
-def _by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
+def _files_by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
     return (sorted(database.files) for database in databases)
 
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """Check states, modes and headers of operator state; digests prove the elements themselves."""
     sources, results = old.elements_in(slot), new.elements_in(slot)
-    check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
+    check_equal(f"{slot} states", _states_and_modes(sources), _states_and_modes(results), old.label)
     same_parallelism = old.parallelism == new.parallelism
     unmoved = same_parallelism or not sources
     expected = [stream.subtask for stream in sources] if unmoved else list(range(new.parallelism))
@@ -326,15 +326,15 @@ def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, in
                 yield state.name, stream.subtask
 
 
-def _finished(operator: Operator) -> list[int]:
+def _finished_subtasks(operator: Operator) -> list[int]:
     return sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
 
 
-def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
+def _states_and_modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
     return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
 
 
-def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
+def _filler_block(label: str, key_group: int, stream: KeyedStream) -> bytes:
     """Return the block that the result must have where the source has no entry: a heap block without entries."""
     if stream.framing is not Framing.HEAP or stream.parsed is None:
         raise IntegrityError(f"key group {key_group} is not in the source", operator=label)

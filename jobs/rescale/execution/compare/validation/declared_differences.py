@@ -62,7 +62,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     actual = [entry.operator_id for entry in result.metadata.operators]
     if expected != actual:
         new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
-        labels = _labels(source) | _labels(result) | new_labels
+        labels = _labels_by_id(source) | _labels_by_id(result) | new_labels
         missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
         surplus = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
         raise IntegrityError(
@@ -84,7 +84,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
         check_equal("uid", uid, new.uid, old.operator_id)
 
 
-def _labels(snapshot: Snapshot) -> dict[str, str]:
+def _labels_by_id(snapshot: Snapshot) -> dict[str, str]:
     return {operator.operator_id: operator.label for operator in snapshot.operators}
 
 

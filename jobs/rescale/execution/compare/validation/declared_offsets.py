@@ -1,4 +1,4 @@
-"""Check of declared Kafka offsets: by the result's own bytes, each partition starts at the declared offset."""
+"""Check of declared Kafka offsets: reads from the result's bytes where each partition starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _SourcePositions(NamedTuple):
 
 
 def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
-    """Compare the Kafka offsets of the result with the `source` before the surgery, changed as declared.
+    """Compare the result's Kafka offsets with those of `source` (before the surgery), changed as declared.
 
     Raises `IntegrityError` if the result has other offsets.
     """
@@ -40,7 +40,7 @@ def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
         old = before.get(change.operator_id, _SourcePositions())
         _check_stored(old, change)
         # A source without any partition cannot be recognized as Kafka's by its bytes.
-        _check_equal(_after(old, change), after.get(new_id, _SourcePositions()), change)
+        _check_equal(_positions_after(old, change), after.get(new_id, _SourcePositions()), change)
 
 
 def _check_stored(old: _SourcePositions, change: KafkaChange) -> None:
@@ -80,7 +80,7 @@ def _source_positions(offsets: KafkaOffsets) -> _SourcePositions:
     return _SourcePositions(offsets.held, offsets.enumerator.unassigned, assigned)
 
 
-def _after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:
+def _positions_after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:
     """Return the positions after the change.
 
     If the operator becomes a `KafkaSource`, each partition of its union state becomes one split and is assigned.

@@ -66,7 +66,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
         return [{} for _ in pairs]
     if any(comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
-    comparer = _Comparer(source.contents, result.contents.unpinned())
+    comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
     return [comparer.operator(old, new) if comparable_by_files(old, new) else {} for old, new in pairs]
 
 
@@ -82,7 +82,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
         raise unreadable_result(error) from None
 
 
-class _Comparer:
+class _DirectoryComparer:
     """Compares operators whose MANIFESTs were read; `source` and `result` read the files of both sides."""
 
     def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
@@ -92,7 +92,7 @@ class _Comparer:
     def operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
         with located(operator=old.label):
             if not is_compared_by_record(old, new):
-                return {directory.subtask: directory for directory in self._unchanged(old, new)}
+                return {directory.subtask: directory for directory in self._unchanged_directories(old, new)}
             index = KeyGroupIndex(old.databases)
             directories = side_by_side(
                 lambda database: self._assembled(old, index.overlapping(database.key_groups), database),
@@ -100,7 +100,7 @@ class _Comparer:
             )
         return {directory.subtask: directory for directory in directories if directory is not None}
 
-    def _unchanged(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
+    def _unchanged_directories(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
         """Yield the directories of an operator whose databases stay in their subtasks, with all their files."""
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
@@ -117,7 +117,7 @@ class _Comparer:
         sources, result = list(map(_source_of, old_holders)), _source_of(new)
         covered = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
         wanted = key_range(covered, maximum)
-        matched = _match(sources, result, wanted, maximum)
+        matched = _match_files(sources, result, wanted, maximum)
         if wanted.holds(result.manifest.files.values()) and not matched.complete:
             return None
         deleted = {
@@ -127,12 +127,12 @@ class _Comparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        source_extents, extents = [_extents(old_holder) for old_holder in old_holders], _extents(new)
+        source_extents, extents = [_extents_by_name(old_holder) for old_holder in old_holders], _extents_by_name(new)
         pairs = [
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matched.origins.items()
         ]
-        pairs += _options(old_holders, new)
+        pairs += _pair_options_files(old_holders, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
@@ -174,7 +174,7 @@ class _Matches(NamedTuple):
     complete: bool
 
 
-def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
+def _match_files(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
     """Match files of the result with the source's.
 
     Two files of one state with the same size and keys are matched in the order of level and age.
@@ -182,18 +182,18 @@ def _match(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: Ke
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
         key_groups = key_range(source.key_groups, maximum)
-        for state, file in _files(source):
+        for state, file in _files_by_state(source):
             if Overlap.OUTSIDE not in (wanted.overlap(file), key_groups.overlap(file)):
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
-    for state, file in _files(result):
-        if left := candidates[_size_and_keys(state, file)]:
-            origins[file.name] = left.pop(0)
+    for state, file in _files_by_state(result):
+        if unmatched := candidates[_size_and_keys(state, file)]:
+            origins[file.name] = unmatched.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matches(origins, complete)
 
 
-def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
+def _files_by_state(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
     """Yield (state name, file); within a level, the oldest file first."""
     return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
@@ -202,10 +202,10 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 
-def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
+def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair the OPTIONS files with the files of the first source directory that has any."""
     source_options = [
-        _extents(old_holder)[source.options]
+        _extents_by_name(old_holder)[source.options]
         for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
         if (source := _source_of(old_holder)).options is not None
     ]
@@ -218,7 +218,7 @@ def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePai
             yield FilePair(new.subtask, name, source_options[0], extent)
 
 
-def _extents(database: Database) -> dict[str, Extent]:
+def _extents_by_name(database: Database) -> dict[str, Extent]:
     """Return the extents of a database's files, by their names in it."""
     return {file.name: file.extent for file in database.files}
 

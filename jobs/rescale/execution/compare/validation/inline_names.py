@@ -31,7 +31,7 @@ class _ExpectedName(NamedTuple):
     """An inline stream, the beginning of its expected name, and its file's name in a RocksDB directory."""
 
     stream: InlineStream
-    place: str
+    beginning: str
     local_name: str | None
 
 
@@ -43,9 +43,13 @@ def check_inline_names(result: Snapshot) -> None:
         for inline in _inline_streams(operator.entry):
             end = ""
             if inline.local_name is not None:
-                own = re.escape(inline.local_name)
-                end = f"-(?:(?:{_COPIED_FROM_BASE})?{own}|{_REWRITTEN_TABLE})" if _is_table(inline) else f"-{own}"
-            match = re.fullmatch(f"{re.escape(inline.place)}-({digest}){end}", inline.stream.name)
+                file_name = re.escape(inline.local_name)
+                end = (
+                    f"-(?:(?:{_COPIED_FROM_BASE})?{file_name}|{_REWRITTEN_TABLE})"
+                    if _is_table(inline)
+                    else f"-{file_name}"
+                )
+            match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){end}", inline.stream.name)
             if match is None or inline.stream.name in seen:
                 raise IntegrityError(
                     "a stream in the metadata has the wrong name"
@@ -53,7 +57,7 @@ def check_inline_names(result: Snapshot) -> None:
                     else "two streams in the metadata have the same name",
                     path=result.metadata_uri,
                     operator=operator.label,
-                    expected=f"{inline.place}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
+                    expected=f"{inline.beginning}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
                     found=inline.stream.name,
                     advice=RERUN_ADVICE,
                 )
@@ -67,12 +71,12 @@ def _is_table(inline: _ExpectedName) -> bool:
 
 def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:
     for subtask in entry.subtasks:
-        for slot, local_name, stream in _streams(subtask.state or SubtaskState()):
+        for slot, local_name, stream in _streams_of_subtask(subtask.state or SubtaskState()):
             if isinstance(stream, InlineStream):
                 yield _ExpectedName(stream, f"{entry.operator_id}-{slot}-{subtask.index}", local_name)
 
 
-def _streams(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:
+def _streams_of_subtask(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:
     """Yield every stream of a subtask, with its file's name in a RocksDB directory."""
     for slot, elements in ((Slot.OPERATOR, state.managed_operator), (Slot.RAW_OPERATOR, state.raw_operator)):
         if elements is not None:

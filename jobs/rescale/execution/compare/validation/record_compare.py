@@ -28,7 +28,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class RecordCheck(NamedTuple):
-    """Records of one side, and the max parallelism of the result; `are_duplicates` records are stored in two places."""
+    """Records of one side, and the result's max parallelism; `are_duplicates` marks timers that are stored twice."""
 
     operator: int
     label: str

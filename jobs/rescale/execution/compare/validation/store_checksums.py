@@ -1,8 +1,8 @@
 """Proof of state by the store's own checksums, without reading it back.
 
 A relocated operator has the key groups of its source end to end, only split into files at other places. The checksums
-of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides; and a file that
-was copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
+of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides. A file that was
+copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
 which finds the difference.
 """
 
@@ -27,7 +27,7 @@ _LONGEST_HEADER = 1 << 20
 
 
 class StoreChecksums(NamedTuple):
-    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that are left."""
+    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that remain."""
 
     checks: Checks
     tallies: list[Tally]
@@ -51,20 +51,20 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
     for (operator, slot), group_checks in groups.items():
-        if (checksum := comparer.groups(group_checks)) is not None:
+        if (checksum := comparer.checksum_of_groups(group_checks)) is not None:
             pairs = [pair for check in group_checks for pair in check.pairs]
             size = sum(pair.result.length for pair in pairs)
             tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
             algorithms[operator].add(checksum.algorithm)
             proven.update(group_checks)
     for check in files:
-        if (checksum := comparer.file(check)) is not None:
+        if (checksum := comparer.checksum_of_file(check)) is not None:
             size = check.pair.result.length
             tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
             algorithms[check.operator].add(checksum.algorithm)
             proven.add(check)
-    left = [(weight, check) for weight, check in checks.units if check not in proven]
-    return StoreChecksums(replace(checks, units=left), tallies, algorithms)
+    remaining = [(weight, check) for weight, check in checks.units if check not in proven]
+    return StoreChecksums(replace(checks, units=remaining), tallies, algorithms)
 
 
 def matching_checksums(
@@ -74,11 +74,11 @@ def matching_checksums(
 
     Most ETags contain a checksum; the store is asked only for the others.
     """
-    summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
+    by_etag = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
-    rest = [check for check in checks if check not in summed]
+    rest = [check for check in checks if check not in by_etag]
     comparer.fetch((), rest)
-    return summed | {check: checksum for check in rest if (checksum := comparer.file(check)) is not None}
+    return by_etag | {check: checksum for check in rest if (checksum := comparer.checksum_of_file(check)) is not None}
 
 
 def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
@@ -100,14 +100,14 @@ class _SideChecksums:
 
     def fetch(self, numbers: Iterable[int]) -> None:
         wanted = sorted(number for number in set(numbers) if number > 0)
-        self.checksums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
+        self.checksums = dict(zip(wanted, side_by_side(self._stored_checksums, wanted), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
         return self._contents.is_whole(extent)
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
         """Yield checksums of extents end to end, if together they are whole files without their headers."""
-        runs = list(_runs(extents))
+        runs = list(_adjacent_runs(extents))
         if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
             return
         for crc in CRCS.values():
@@ -120,7 +120,7 @@ class _SideChecksums:
                     )
                 yield Checksum(crc.name, total)
 
-    def _sums(self, number: int) -> dict[str, int]:
+    def _stored_checksums(self, number: int) -> dict[str, int]:
         uri, pin = self._contents.versions[number]
         return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
 
@@ -142,7 +142,7 @@ class _ChecksumComparer:
         )
         self._result.fetch([pair.result.file for pair in pairs] + [pair.result.file for pair in file_pairs])
 
-    def groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
+    def checksum_of_groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
         """Return the checksum of key groups on both sides; None if a side has none, or they differ."""
         pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
         sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
@@ -151,7 +151,7 @@ class _ChecksumComparer:
             return None
         return _common_checksum(self._source.combined(sources), self._result.combined(results))
 
-    def file(self, check: FileCheck) -> Checksum | None:
+    def checksum_of_file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
         if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
             return None
@@ -168,7 +168,7 @@ def _common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) 
     return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
 
 
-def _runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
+def _adjacent_runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
     """Yield (file, start, end) of runs of extents that lie end to end."""
     run: tuple[int, int, int] | None = None
     for file, start, length in extents:

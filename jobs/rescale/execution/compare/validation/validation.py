@@ -111,7 +111,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
-    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
+    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is in Python: it needs processes
     task_tallies = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
     proven = pair.sums.tallies if pair.sums is not None else []
     for tally in (*proven, *side_by_side(compare, checks.small), *task_tallies):
@@ -122,19 +122,19 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     proofs = []
     for i, (old, new) in enumerate(pair.operators):
         try:
-            proof = _proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
+            proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
             proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
         except IntegrityError as error:
             one_sided = [
                 (weight, check) for weight, check in checks.units if _is_one_sided(check) and check.operator == i
             ]
-            again = tasks.run(
+            tallies_read_again = tasks.run(
                 compare,
                 one_sided,
                 Progress("read again", sum(weight for weight, _ in one_sided), ByteAction.READ_ON_BOTH_SIDES),
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
-            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(again)):
+            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(tallies_read_again)):
                 raise misread(changed, error) from None
             raise
     return proofs
@@ -161,7 +161,7 @@ class _Comparers:
         return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
 
 
-def _proof(
+def _operator_proof(
     old: Operator,
     new: Operator,
     tallies: Sequence[Tally],

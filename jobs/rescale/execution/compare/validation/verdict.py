@@ -80,8 +80,8 @@ _CLAIM_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
 _CLAIM_OF_CHANGES = (
-    "in RocksDB directories that continue the base, every key was compared that is in a file which only one of the two "
-    "checkpoints has, or which was written and compacted between them: by its entries in these files if they show that "
+    "in RocksDB directories that continue the base, every key was compared if it is in a file that only one of the two "
+    "checkpoints has, or that was written and compacted between them: by its entries in these files if they show that "
     "it did not change, else by its rows in both checkpoints; files that, by RocksDB's MANIFEST, only compactions have "
     "rewritten were skipped; the rows removed and added between the checkpoints have the same digests as those removed "
     "and added between base and result; and all files of the base are in the result, below these changes: under a "
@@ -124,15 +124,16 @@ def certificate_of(
     proofs: Sequence[CertifiedOperator],
     plan: Plan | None,
     *,
-    bound: bool,
+    metadata_checked: bool,
     surgery: Surgery = NO_SURGERY,
 ) -> Certificate:
     """Return the certificate of a result; the same source and result give the same certificate.
 
-    `source` is the source after the `surgery`, `result` the target with the candidate as its `_metadata`. `bound` says
-    whether this run made the result's metadata from the plan, or compared it with a certificate.
+    `source` is the source after the `surgery`, `result` the target with the candidate as its `_metadata`.
+    `metadata_checked` says whether this run made the result's metadata from the plan, or compared it with a
+    certificate.
     """
-    claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, bound=bound)
+    claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
     return Certificate(
         verdict=COMPLETE,
         proves=f"{_EXCEPT if _changes_state(surgery) else ''}{'; '.join(claims)}",
@@ -154,7 +155,7 @@ def certificate_of(
         )
         ._replace(refers=any(proof.directories and proof.directories.files_referred_to for proof in proofs))
         .command,
-        proof=_depth(proofs),
+        proof=_proof_depth(proofs),
         surgery=surgery,
         continues=plan.continued if plan else None,
     )
@@ -175,7 +176,7 @@ def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
     ]
 
 
-def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
+def _proof_depth(proofs: Sequence[CertifiedOperator]) -> Proof:
     if any(proof.changes for proof in proofs):
         return Proof.CHANGES
     return Proof.FILES if _claims_without_records(proofs) else Proof.RECORDS
@@ -188,7 +189,9 @@ def _claims_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
     return _if_true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
 
 
-def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
+def _limits(
+    source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, metadata_checked: bool
+) -> list[str]:
     stays = [
         bool(old.databases) and not is_compared_by_record(old, new)
         for old, new in zip(source.operators, result.operators, strict=True)
@@ -206,7 +209,7 @@ def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperat
         (_LIMIT_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
         (_LIMIT_OF_RULES, any(proof.records for proof in proofs)),
         (_LIMIT_OF_LOCAL_FILES, local),
-        (_LIMIT_WITHOUT_CERTIFICATE, not bound),
+        (_LIMIT_WITHOUT_CERTIFICATE, not metadata_checked),
         (_LIMIT_OF_REFERENCES, refers),
     )
 

@@ -23,7 +23,7 @@ _AFTER_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
 _MODULE = f"{RescaleError.__module__}."
 _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
-"""Messages of Spark for work that was submitted or running when Spark was stopped."""
+"""Parts of Spark's messages for work that was submitted or running when Spark was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """Errors of a task after which another try may succeed."""
 
@@ -79,10 +79,10 @@ def error_of_failed_task(text: str) -> RescaleError:
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=ADVICE)
-    return InternalError.seen(summary, "\n".join(traceback))
+    return InternalError.from_message(summary, "\n".join(traceback))
 
 
 def _jvm_error(message: str) -> StoreError:
     """Return the error for a failure outside of Python, with the message of the JVM's exception."""
-    failure = "Spark has stopped" if any(sign in message for sign in _STOPPED) else FAILED_REPEATEDLY
+    failure = "Spark has stopped" if any(part in message for part in _STOPPED) else FAILED_REPEATEDLY
     return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=ADVICE)

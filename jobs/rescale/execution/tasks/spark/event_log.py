@@ -40,10 +40,10 @@ def event_log_kept(conf: SparkConf) -> Iterator[None]:
         finally:
             for log in folder.iterdir():
                 if log.name != MARKER:
-                    _keep(log, directory)
+                    _upload(log, directory)
 
 
-def _keep(log: Path, directory: str) -> None:
+def _upload(log: Path, directory: str) -> None:
     try:
         if log.stat().st_size > _LARGEST:
             raise RescaleError(f"the log is larger than {_LARGEST} bytes")

@@ -38,7 +38,7 @@ from rescale.storage.sides import side_variables
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
-_LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
+_LONGEST_SOCKET_DIRECTORY = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Longest name of a directory of Unix domain sockets, in bytes."""
 
 _JAVA = "a JDK 17 or newer"
@@ -101,7 +101,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
             with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
-            cause = _cause(str(error))
+            cause = _root_cause(str(error))
             requested_master = conf.get("spark.master") or ""
             if requested_master.startswith(_STANDALONE) and _STOPPED in cause:
                 raise _no_answer(requested_master, cause) from None
@@ -148,7 +148,7 @@ def _own_scratch() -> list[str]:
 
 def _socket_directory(scratch: str) -> str:
     """Return a directory of this process whose path is short enough for sockets."""
-    return scratch if len(os.fsencode(scratch)) <= _LONGEST_OF_SOCKETS else _short_scratch()
+    return scratch if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY else _short_scratch()
 
 
 @cache
@@ -188,7 +188,7 @@ def _temporary_files_in(places: list[str]) -> Iterator[None]:
             tempfile.tempdir = before
 
 
-def _cause(text: str) -> str:
+def _root_cause(text: str) -> str:
     """Return the root cause of an exception of the JVM; the whole text if it names none."""
     causes: list[str] = re.findall(r"^\s*Caused by: (.*)$", text, re.MULTILINE)
     return causes[-1] if causes else text
@@ -207,10 +207,10 @@ def _check_java() -> None:
         )
 
 
-def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
+def _with_executors(given: SparkConf, work: int | None) -> SparkConf:
     """Return the full configuration, with as many executors as `work` bytes need."""
-    SparkContext._ensure_initialized(conf=ours)  # starts the JVM, which reads spark-defaults.conf into a `SparkConf`
-    conf = SparkConf().setAll(ours.getAll())
+    SparkContext._ensure_initialized(conf=given)  # starts the JVM, which reads spark-defaults.conf into a `SparkConf`
+    conf = SparkConf().setAll(given.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
     most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))

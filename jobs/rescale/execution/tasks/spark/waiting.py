@@ -21,7 +21,7 @@ _POLL_SECONDS = 2.0
 def executors_awaited(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
     ended = threading.Event()
-    arguments = (lambda: _executors(context), missing_resources(context.getConf(), context.applicationId), ended)
+    arguments = (lambda: _count_executors(context), missing_resources(context.getConf(), context.applicationId), ended)
     watcher = threading.Thread(target=watch, args=arguments, daemon=True)
     watcher.start()
     try:
@@ -67,6 +67,6 @@ def missing_resources(conf: SparkConf, application: str) -> str:
     )
 
 
-def _executors(context: SparkContext) -> int:
+def _count_executors(context: SparkContext) -> int:
     """Return the number of executors; Spark counts the driver among them."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1

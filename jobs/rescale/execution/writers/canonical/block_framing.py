@@ -15,7 +15,7 @@ WINDOW = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the bytes of each key group from its blocks' bytes by state: one id in front, and one after each state."""
+    """Return the bytes of each key group: its blocks, an id before the first block, and an id after each block."""
     states = (sizes > 0).sum(axis=1)
     lengths: Longs = sizes.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
     return lengths

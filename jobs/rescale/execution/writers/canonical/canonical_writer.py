@@ -141,7 +141,7 @@ class CanonicalWriter:
             )
             in_order = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[place], in_order, _size(stream))
+            open_store(uri).complete_parts(uri, tokens[place], in_order, _uncompressed_size(stream))
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
@@ -187,7 +187,7 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
 
 
-def _size(stream: StreamToWrite) -> int:
+def _uncompressed_size(stream: StreamToWrite) -> int:
     """Return the bytes of a stream that is not compressed."""
     return stream.stream.size + int(framed_lengths(stream.blocks).sum())
 

@@ -64,7 +64,7 @@ def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: 
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
     if name(uri) in existing:
-        counted = _Size()
+        counted = _CountingSink()
         lengths = conversion.write(counted)
         if counted.size == existing[name(uri)]:
             return WrittenStream(stream, counted.size, lengths, None)
@@ -79,7 +79,7 @@ def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
     return sum(operator.expected_key_groups[stream.first_key_group :][: stream.key_groups])
 
 
-class _Size:
+class _CountingSink:
     """Sink that only counts bytes."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class _Conversion:
         for chunk in piece_chunks(self.plan, [self.stream.header]):
             sink.write(chunk)
         lengths = [-1] * self.stream.key_groups
-        with closing(self._pieces()) as all_pieces:  # so that no database stays open if the sink fails
+        with closing(self._bytes_by_key_group()) as all_pieces:  # so that no database stays open if the sink fails
             for key_group, pieces in groupby(all_pieces, key=itemgetter(0)):
                 before = sink.size
                 framed = (piece for _, piece in pieces)
@@ -113,13 +113,13 @@ class _Conversion:
                 lengths[key_group - self.stream.first_key_group] = sink.size - before
         return tuple(lengths)
 
-    def _pieces(self) -> Generator[tuple[int, memoryview], None, None]:
+    def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
         wanted = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
-            own = wanted.intersection(KeyGroupRange(*place.key_groups))
-            if len(own):
-                yield from self._database_pieces(database, own)
+            shared = wanted.intersection(KeyGroupRange(*place.key_groups))
+            if len(shared):
+                yield from self._database_pieces(database, shared)
 
     def _database_pieces(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)

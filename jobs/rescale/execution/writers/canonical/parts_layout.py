@@ -67,7 +67,7 @@ def stream_parts(
         staged, staging, merge = 0, "", None
         if waiting or (size < smallest and not is_last):
             staged = size if size < 2 * size_of_parts else size_of_parts
-            staging = _staging(plan, name, token, write_range)
+            staging = _staging_place(plan, name, token, write_range)
             waiting.append(staging)
             waiting_size += staged
             if waiting_size >= smallest or is_last:
@@ -93,7 +93,7 @@ def stream_parts(
     return work_items
 
 
-def _staging(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
+def _staging_place(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
     """Return a staging place that only this upload uses: another run of the plan may cut its ranges differently."""
     return join(
         places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"

@@ -33,7 +33,7 @@ Place = tuple[int, int]
 """Number of the operator, and of the stream in its rekeying."""
 
 
-_AT_ONCE = 512
+_FILES_AT_ONCE = 512
 """Files that are taken over between two reports of the progress."""
 
 
@@ -45,7 +45,7 @@ class _Unit(NamedTuple):
     inline: bool
 
 
-class _Taken(NamedTuple):
+class _TakenFile(NamedTuple):
     """A file of the base in its new directory."""
 
     place: Place
@@ -71,13 +71,13 @@ def take_over_base_files(
 
     Files are linked, or copied by the store; tasks copy only the files for which the store can do neither.
     """
-    units = [_Unit(place, file, place in inline) for place in places for file in _tables(plan, place)]
-    taken = _kept_files(plan, units)
+    units = [_Unit(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
+    taken = _keep_files(plan, units)
     is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
     if rest:
         progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
-        copied = tasks.run(partial(_copy, plan), rest, progress)
+        copied = tasks.run(partial(_copy_file, plan), rest, progress)
         report_refused_copies(progress, [taken_file.file.refused for taken_file in copied])
         taken += copied
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
@@ -86,18 +86,18 @@ def take_over_base_files(
     return files
 
 
-def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
+def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
     """Take over all files that the store can link or copy itself."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
-    kept: list[_Taken] = []
-    for first in range(0, len(units), _AT_ONCE):
-        results = side_by_side(partial(_keep, plan), units[first : first + _AT_ONCE])
+    kept: list[_TakenFile] = []
+    for first in range(0, len(units), _FILES_AT_ONCE):
+        results = side_by_side(partial(_keep_file, plan), units[first : first + _FILES_AT_ONCE])
         kept += [taken for taken in results if taken is not None]
         progress.update(sum(taken.file.size for taken in kept))
     return kept
 
 
-def _keep(plan: Plan, unit: _Unit) -> _Taken | None:
+def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Take a file over by a hard link or the store's own copy; None if the store can do neither."""
     file, stored = unit.file, _stored_name(plan, unit)
     if unit.inline or file.pin is None:
@@ -107,13 +107,14 @@ def _keep(plan: Plan, unit: _Unit) -> _Taken | None:
         return None
     with _located(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, span)
-        return _Taken(unit.place, DirectoryFile(file.name, stored, file.length, None))
+        return _TakenFile(unit.place, DirectoryFile(file.name, stored, file.length, None))
     return None
 
 
-def _copy(plan: Plan, unit: _Unit) -> _Taken:
+def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
     with _located(plan, unit):
-        return _Taken(unit.place, take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline))
+        file = take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
+        return _TakenFile(unit.place, file)
 
 
 def _stored_name(plan: Plan, unit: _Unit) -> str:
@@ -127,7 +128,7 @@ def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
     return located(operator=plan.operators[unit.place[0]].label)
 
 
-def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
+def _stored_tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
     base = base_of(plan.operators[place[0]], place[1])
     if base is not None:
         yield from (file for file in _base_files(plan, base) if file.name.endswith(".sst"))

@@ -83,7 +83,7 @@ class RowsWriter:
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
-        inline = self._inline(streams)
+        inline = self._inline_streams(streams)
         work_items = []
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
@@ -96,7 +96,7 @@ class RowsWriter:
         return work_items
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
-        operator, stream, states = self._stream(work.range.operator, work.stream)
+        operator, stream, states = self._planned_stream(work.range.operator, work.stream)
         prefix = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
         base = base_of(operator, work.stream)
         rows = rows_of_blocks if base is None else changes_of_blocks
@@ -115,7 +115,7 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written(writer, rows(blocks.blocks_of_state(state))):
+            for written in _written_tables(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
                 tables.append(StateTable(state, _table_name(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
@@ -130,18 +130,18 @@ class RowsWriter:
         written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
             written[result.operator, result.stream].append(result)
-        inline = self._inline(streams)
+        inline = self._inline_streams(streams)
         bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number
             ranges = sorted(written[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
-            return self._handle(*place, tables, bases.get(place, []), place in inline)
+            return self._finish_directory(*place, tables, bases.get(place, []), place in inline)
 
         return side_by_side(handle_of, streams)
 
-    def _handle(
+    def _finish_directory(
         self,
         operator_number: int,
         number: int,
@@ -150,7 +150,7 @@ class RowsWriter:
         inline: bool,
     ) -> WrittenHandle:
         """Write the other files of a directory whose SST files, new ones and `base_files`, exist; return its handle."""
-        operator, stream, states = self._stream(operator_number, number)
+        operator, stream, states = self._planned_stream(operator_number, number)
         by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
@@ -162,7 +162,7 @@ class RowsWriter:
         else:
             manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
-        small = {
+        other_files = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
             CURRENT: write_current(MANIFEST_NAME),
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
@@ -177,11 +177,11 @@ class RowsWriter:
         files += (file for file in base_files if file.local_name in manifest.files)
         files += (
             put_directory_file(self.plan, f"{prefix}-{local_name}", local_name, len(data), [data], inline=inline)
-            for local_name, data in small.items()
+            for local_name, data in other_files.items()
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
+    def _planned_stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
@@ -190,7 +190,7 @@ class RowsWriter:
         header = require_header(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
-    def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
+    def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
         """Return (operator, number) of the small streams whose files all lie in `_metadata`, within the budget."""
         budget = InlineBudget(self.plan.operators)
         return {
@@ -210,7 +210,7 @@ def _new_bytes(stream: StreamToWrite) -> int:
     return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD
 
 
-def _written(
+def _written_tables(
     writer: TableWriter[StreamSink], batches: Iterable[tuple[Rows, Longs]]
 ) -> Iterator[WrittenTable[StreamSink]]:
     for rows, order in batches:
