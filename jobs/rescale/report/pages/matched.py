@@ -26,8 +26,8 @@ _NAMELESS = (
     "which also holds the states."
 )
 _CHAINED = (
-    "A job's plan does not contain the ids of operators that are chained behind others. If the program gives such an "
-    "operator the uid that it had, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
+    "A job's plan does not contain the ids of operators that are chained after others. If the program gives such an "
+    "operator its former uid, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
     "none, set one."
 )
 
@@ -129,7 +129,7 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
         tuple(map(_chained, document.chained)),
     )
     yield (
-        "Not certain, and not proposed: use --rename OLD=NEW for those that you know",
+        "Not certain, and not proposed: use --rename OLD=NEW for each counterpart that you know",
         tuple(map(_unsure, document.unsure)),
     )
     yield (
@@ -162,4 +162,6 @@ def _operator(counterpart: Counterpart) -> ListedOperator:
 
 
 def _state_types(states: list[StateSignature]) -> tuple[MatchedState, ...]:
-    return tuple(MatchedState(*sort) for sort in dict.fromkeys((state.name, state.type) for state in states))
+    return tuple(
+        MatchedState(*name_and_type) for name_and_type in dict.fromkeys((state.name, state.type) for state in states)
+    )
