@@ -6,8 +6,8 @@ because a snapshot may be a copy.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
 for a full checkpoint and for a native savepoint. Two such files are the same if both MANIFESTs describe them alike, and
-the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). A file names
-the session that wrote it, and its number there.
+the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). The properties
+of an SST file name the session that wrote it, and the number of the file in that session.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class OwnTables(NamedTuple):
 
 
 def own_tables(
-    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, kept: Mapping[str, int]
+    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, readable: Mapping[str, int]
 ) -> OwnTables:
     """Compare a RocksDB directory in two checkpoints; `before` or `after` is None where it does not exist.
 
-    `kept` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
+    `readable` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
     `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
         return OwnTables(gone, added)
-    files, transient = _rewritten(earlier, before, later, after, kept)
+    files, transient = _rewritten(earlier, before, later, after, readable)
     return OwnTables(gone - files, added - files, transient)
 
 
@@ -152,7 +152,7 @@ def _writer(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
 
 
 def _rewritten(
-    earlier: Snapshot, before: Database, later: Snapshot, after: Database, kept: Mapping[str, int]
+    earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable: Mapping[str, int]
 ) -> Rewritten:
     options = _newest_options(later, after)
     if options is None:
@@ -160,22 +160,24 @@ def _rewritten(
     path, settings = options
     _, old = _manifest(earlier, before)
     manifest, new = _manifest(later, after)
-    return rewritten_files(old, new, unfiltered_families(settings, path), kept, manifest)
+    return rewritten_files(old, new, unfiltered_families(settings, path), readable, manifest)
 
 
 def _newest_options(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
     """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
     named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
     options = newest_options(listed_files(snapshot.contents, named))
-    return None if options is None else _named(snapshot, database, options.name)
+    return None if options is None else _uri_and_content(snapshot, database, options.name)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:
     """Return the URI and the content of a directory's MANIFEST."""
-    return _named(snapshot, database, next(file.name for file in database.files if file.name.startswith("MANIFEST-")))
+    return _uri_and_content(
+        snapshot, database, next(file.name for file in database.files if file.name.startswith("MANIFEST-"))
+    )
 
 
-def _named(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
+def _uri_and_content(snapshot: Snapshot, database: Database, name: str) -> tuple[str, bytes]:
     """Return the URI and the content of the file `name` of a directory."""
     extent = next(file.extent for file in database.files if file.name == name)
     return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
