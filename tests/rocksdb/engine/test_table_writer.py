@@ -260,4 +260,4 @@ def test_duplicate_key_is_refused(batches: list[list[bytes]], table_bytes: int) 
 def test_row_out_of_order_is_refused(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(IntegrityError, match="out of order") as caught:
         write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
-    assert (caught.value.expected, caught.value.found) == ("a key behind 03", "02")
+    assert (caught.value.expected, caught.value.found) == ("a key after 03", "02")

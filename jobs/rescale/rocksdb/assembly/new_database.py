@@ -50,7 +50,7 @@ def check_disjoint(tables: Sequence[NewTable], state: str) -> None:
             raise IntegrityError(
                 "two new SST files have keys in common",
                 state=state,
-                expected=f"a key behind {before.largest.hex()}",
+                expected=f"a key after {before.largest.hex()}",
                 found=after.smallest.hex(),
             )
 
