@@ -129,10 +129,10 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        both = merge_snapshots(snapshot, others[name])
-        if both is None:
+        merged = merge_snapshots(snapshot, others[name])
+        if merged is None:
             return None
-        serializers[name] = both
+        serializers[name] = merged
     out = ByteWriter()
     out.utf(info.name)
     out.i32(info.kind)
