@@ -64,7 +64,7 @@ class AirflowServer:
         return {name for name, process in self.processes.items() if process.poll() is not None}
 
     @contextmanager
-    def ended_started_again(self) -> Iterator[None]:
+    def restarted_components(self) -> Iterator[None]:
         """Restart ended components for the block, as a platform does."""
         with ExitStack() as stack:
             for name in self.ended():

@@ -149,7 +149,9 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
     }
 
 
-def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL) -> None:
+def check_further_writes(
+    library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL
+) -> None:
     """Write more rows, then compact everything, and check that the database holds the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
