@@ -54,7 +54,7 @@ def write_savepoint(
     key_bytes, codes = _long_keys(numbers) if keys == "long" else _string_keys(numbers)
     groups = key_groups_of(codes, max_parallelism)
     key_bytes = key_bytes[np.argsort(groups, kind="stable")]
-    behind = np.cumsum(np.bincount(groups, minlength=max_parallelism)).tolist()
+    group_ends = np.cumsum(np.bincount(groups, minlength=max_parallelism)).tolist()
     prefix = prefix_size(max_parallelism)
     subtasks = []
     for subtask in range(parallelism):
@@ -64,7 +64,7 @@ def write_savepoint(
         with (directory / name).open("wb") as file:
             file.write(_header(_LONG if keys == "long" else _STRING, states))
             for key_group in range(own.first, own.last + 1):
-                of_group = key_bytes[behind[key_group - 1] if key_group else 0 : behind[key_group]]
+                of_group = key_bytes[group_ends[key_group - 1] if key_group else 0 : group_ends[key_group]]
                 offsets.append(file.tell() if len(of_group) else 0)
                 _write_group(file, key_group, prefix, np.array_split(of_group, states), value_size)
             total = file.tell()

@@ -12,8 +12,8 @@ shows it. A plain restart is a cancel after a checkpoint, and a start from it in
 than a plain restart are allowed. Every record of a result is compared with its source afterwards.
 
 The parts are those of the last cut-over; the last round is one of them if the job made another checkpoint right before
-the cancel. The last columns have the keys that the job changed per second, before it was followed and meanwhile, and
-the seconds that the newest round had predicted for the last one, beside the seconds that it took.
+the cancel. The last columns have the keys that the job changed per second, before it was followed and while it was
+followed; then the seconds that the newest round had predicted for the last round, and those that the last round took.
 
 With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
 cluster of its own: if one fails, its line says why, and the others are still measured.
@@ -78,7 +78,7 @@ FETCH_SECONDS = 1.5
 """Seconds, longer than the interval (1 second) at which the session cluster fetches metrics."""
 
 S3_OPTIONS = {"s3.directory.marker.retention": "keep"}
-"""Flink's S3 file system deletes the marker of a directory that gets a file, which the S3 server refuses to do."""
+"""By default, Flink's S3 file system deletes the marker of a directory that gets a file. The S3 server refuses that."""
 
 OPTIONS = {
     "state.backend.type": "rocksdb",
@@ -92,7 +92,7 @@ OPTIONS = {
 
 @dataclass
 class Bulk:
-    """The job, which runs as `job_id` in the shape with this number; `home` is for its results and savepoints."""
+    """The job, which runs as `job_id` in `shapes[shape]`; `home` is for its results and savepoints."""
 
     cluster: SessionCluster
     home: str
@@ -113,7 +113,7 @@ class Bulk:
         return self._start("", SPLITS, self.shapes[0][1])
 
     def start(self, snapshot: str, *, turned: bool) -> float:
-        """Start the job from a snapshot; return the time when all its tasks run."""
+        """Start the job from a snapshot, in its other shape if `turned`; return the time when all its tasks run."""
         self.shape ^= turned
         return self._start(snapshot, *self.shapes[self.shape])
 

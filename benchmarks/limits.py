@@ -1,6 +1,6 @@
 """Costs of commands and steps, beside the limits of the machine and Flink's State Processor API, in one run.
 
-    python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--readme] [--directory DIR]
+    python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--page] [--directory DIR]
 
 First come whole commands, each in a new process, beside a bare Spark and the State Processor API (`whole_run`). Then
 come the steps, warm, in one Spark session: copies beside plain copies (`relocate`), another max parallelism beside a
@@ -53,7 +53,9 @@ class Step(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.0)
-    parser.add_argument("--rounds", type=int, default=3, help="of whole commands, behind one that does not count")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds of commands, after a first one that does not count"
+    )
     parser.add_argument("--page", action="store_true", help=f"put the tables into {PAGE}")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()

@@ -77,8 +77,8 @@ def main() -> None:
                     followed = follow(flink, job, Path(folder), len(changed))
                     made = round_rows(gigabytes, keys, changed, followed)
                     rounds += ((release, *row) for row in made)
-                    stood = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
-                    downtimes += ((release, *row) for row in stood)
+                    downtime = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
+                    downtimes += ((release, *row) for row in downtime)
     names = ("changed", "seconds", "estimate", "÷ base", "rows", "bytes", "read", "entries", "MB/s")
     print(tabulate(rounds, ("Flink", "GB", *names), floatfmt=".2f"))
     print()
@@ -149,16 +149,16 @@ def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Fo
     rounds, estimates = followed.rounds, list(estimated(followed))
     base = rounds[0]["seconds"]
     yield gigabytes, "base", base, estimates[0].run_seconds, 1.0
-    for count, made, estimate in zip(changed, rounds[1:], estimates, strict=False):
-        seconds, read = made["seconds"], made["bytes_read"]
+    for count, follower_round, estimate in zip(changed, rounds[1:], estimates, strict=False):
+        seconds, read = follower_round["seconds"], follower_round["bytes_read"]
         yield (
             gigabytes,
             f"{100 * count / keys:.1f} %",
             seconds,
             estimate.round_seconds + (OTHER_PARALLELISM - PARALLELISM) * estimate.seconds_of_subtask,
             seconds / base,
-            made["rows_came"] / count,
-            made["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),
+            follower_round["rows_came"] / count,
+            follower_round["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),
             f"{read / 1e6:.0f} MB",
             f"{estimate.total('entries'):,}",
             read / 1e6 / seconds,

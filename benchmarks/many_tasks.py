@@ -48,11 +48,11 @@ def main() -> None:
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as spark, process_tasks(PROCESSES) as processes:
         ways: dict[str, Tasks] = dict(zip(ours, (spark, processes), strict=True))
         for tasks in ways.values():
-            through_ours(tasks, 100, 0)
+            run_our_tasks(tasks, 100, 0)
         for _ in range(arguments.rounds):
-            empty.append(cost(lambda: through_sparks(spark, arguments.tasks)))
+            empty.append(cost(lambda: run_empty_tasks(spark, arguments.tasks)))
             for way, tasks in ways.items():
-                ours[way].append(cost(lambda tasks=tasks: through_ours(tasks, arguments.tasks, carried)))
+                ours[way].append(cost(lambda tasks=tasks: run_our_tasks(tasks, arguments.tasks, carried)))
         peaks = peak_memory()
     rows = [
         (
@@ -71,14 +71,14 @@ def main() -> None:
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 
 
-def through_sparks(tasks: SparkTasks, number: int) -> None:
+def run_empty_tasks(tasks: SparkTasks, number: int) -> None:
     def nothing(numbers: Iterable[int]) -> Iterator[int]:
         yield from numbers
 
     assert sum(tasks.context.parallelize(range(number), number).mapPartitions(nothing).collect()) == sum(range(number))
 
 
-def through_ours(tasks: Tasks, number: int, carried: int) -> None:
+def run_our_tasks(tasks: Tasks, number: int, carried: int) -> None:
     units = [(SLICE_BYTES, i) for i in range(number)]  # large enough for a task each
     progress = Progress("tasks", number * SLICE_BYTES, ByteAction.READ)
     assert sum(tasks.run(Carrying(os.urandom(carried)), units, progress)) == sum(range(number))

@@ -87,10 +87,10 @@ def megabytes_in(folder: Path) -> float:
 def _group() -> Path | None:
     """Return the control group of this process and its future descendants; a child process uses its parent's."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
-    (mine,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
+    (inherited,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
     for mount in mounts:
-        if mine:
-            return Path(mount) / mine
+        if inherited:
+            return Path(mount) / inherited
         group = Path(mount) / f"benchmark-{os.getpid()}"
         try:
             group.mkdir()

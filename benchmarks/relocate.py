@@ -118,8 +118,8 @@ def measure(home: str) -> tuple[dict[str, Cost], int]:
             costs["relocate"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
             copied = METER.own_since(before).plus(METER.workers_since(before)).copied_by_store
             redistribute_operator_state(plan, tasks)
-            both = [*files, *(entry for entry in store.list(target) if name(entry.uri) != "_metadata")]
-            costs["plain read with checksum"] = cost(lambda both=both: list(pool.map(read_file, both)))
+            compared = [*files, *(entry for entry in store.list(target) if name(entry.uri) != "_metadata")]
+            costs["plain read with checksum"] = cost(lambda compared=compared: list(pool.map(read_file, compared)))
             costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
             for place in (target, copy, f"{target}.rescale"):
                 store.delete([entry.uri for entry in store.list(place)])

@@ -52,8 +52,8 @@ LISTED = 1000
 RESCALE, BOTO3, OBSTORE = "Rescale's store", "plain boto3", "obstore"
 
 
-class Way(Protocol):
-    """The requests that are compared; `many` sends them in parallel threads."""
+class Requests(Protocol):
+    """The requests that are compared."""
 
     def get(self, key: str, start: int, length: int) -> bytes: ...
 
@@ -64,7 +64,7 @@ class Way(Protocol):
     def list(self, prefix: str) -> int: ...
 
 
-class OfStore:
+class StoreRequests:
     """A `Store` of Rescale; reads are pinned."""
 
     def __init__(self, store: S3Store) -> None:
@@ -90,7 +90,7 @@ class OfStore:
         return len(self.store.list(f"s3://{BUCKET}/{prefix}"))
 
 
-class OfObstore:
+class ObstoreRequests:
     """obstore with default settings; reads require the ETag, too."""
 
     def __init__(self, server: S3Server) -> None:
@@ -160,15 +160,15 @@ def main() -> None:
 
 def compare_requests(server: S3Server, stores: dict[str, S3Store], requests: int, megabytes: int, rounds: int) -> None:
     """Print the CPU milliseconds per request, sent one by one and in parallel threads."""
-    ways: dict[str, Way] = {name: OfStore(store) for name, store in stores.items()}
+    ways: dict[str, Requests] = {name: StoreRequests(store) for name, store in stores.items()}
     if find_spec("obstore"):
-        ways[OBSTORE] = OfObstore(server)
+        ways[OBSTORE] = ObstoreRequests(server)
     client = server.client()
     client.put_object(Bucket=BUCKET, Key="object", Body=bytes(16 * LARGE))
     for number in range(LISTED):
         client.put_object(Bucket=BUCKET, Key=f"listed/{number}", Body=b"x")
     large = max(1, megabytes * 1_000_000 // LARGE)
-    cases: dict[str, tuple[int, Callable[[Way], object]]] = {
+    cases: dict[str, tuple[int, Callable[[Requests], object]]] = {
         "GET of 1 KiB": (requests, lambda way: [way.get("object", SMALL * i, SMALL) for i in range(requests)]),
         f"GET of 1 KiB, {THREADS} threads": (
             requests,

@@ -71,12 +71,12 @@ class MeasuredTasks:
         def measured(done: Callable[[int], None]) -> Sender[U]:
             sender = make_sender(done)
 
-            def send(some: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-                for mine in some:
+            def send(batches: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+                for batch in batches:
                     begun = time.process_time()
-                    rows = list(sender([mine]))
+                    rows = list(sender([batch]))
                     spent = time.process_time() - begun
-                    self.costs[progress.step].append((sum(sizes[id(unit)] for unit in mine), spent))
+                    self.costs[progress.step].append((sum(sizes[id(unit)] for unit in batch), spent))
                     yield from rows
 
             return send

@@ -3,10 +3,10 @@
     python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
                                                     [--directory DIR]
 
-The savepoints are the demo's, of some kilobytes, and one of any size: canonical, and in RocksDB's files, to which the
-result refers and which the proof compares file by file. Flink's State Processor API does the same rehash. The commands
-take turns in every round, and their medians count; a first round, which compiles, does not. CPU time is user and system
-time of all processes, including the JVM and the workers.
+The savepoints are that of the demo, of some kilobytes, and two of the given size: one is canonical; the other has
+RocksDB's files, to which the result refers, and which the proof compares file by file. Flink's State Processor API does
+the same rehash. The commands take turns in every round, and their medians count; a first round, which compiles, does
+not. CPU time is user and system time of all processes, including the JVM and the workers.
 """
 
 from __future__ import annotations

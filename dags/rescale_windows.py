@@ -1,7 +1,7 @@
 """
 A DAG for each window of a file, for scheduled rescales.
 
-The file is `windows.yaml` beside the DAGs, or the one that the variable `RESCALE_WINDOWS` names. A wrong entry has no
+The file is `windows.yaml` beside the DAGs, or the file that the variable `RESCALE_WINDOWS` names. A wrong entry has no
 DAG; it is an import error of `rescale_windows_refused.py`.
 """
 

@@ -2,7 +2,8 @@
 ### Rescale a savepoint, then start the job
 
 `RescaleOperator` rescales the savepoint in one task. `HandOverOperator` starts the job from the result: with `flink`
-and `jar` on a session cluster, with `deployment` by Flink's Kubernetes operator. As it is, it prints the command.
+and `jar` on a session cluster, with `deployment` by Flink's Kubernetes operator. With neither, as here, it prints the
+command.
 """
 
 from __future__ import annotations

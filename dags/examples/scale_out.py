@@ -1,9 +1,9 @@
 """
 ### Scale a job out when it is busy
 
-Reads how busy a job's busiest subtask is every ten minutes. If it hardly ever waits, the job is stopped with a
-savepoint, and started again with twice its parallelism. If anything fails after the stop, `start_again` starts it as it
-was.
+Every ten minutes, reads how busy a job's busiest subtask is. If this subtask hardly ever waits, the job is stopped with
+a savepoint, and started again with twice its parallelism. If anything fails after the stop, `start_again` starts the
+job with its old parallelism.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Airflow cluster policies for tests: the id of a run makes a task of it fail, wait or linger.
 
-Airflow imports this as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after it has acted on Flink if
-it does so, else before it begins. In a run `waits-T-…`, the first try of the task T waits before it begins. In both,
-steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task T ends a while after
-its work is done; in `lingers-all-…`, all tasks do.
+Airflow imports this as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after its work if the task
+acts on Flink, otherwise before its work. In a run `waits-T-…`, the first try of the task T waits before it begins. In
+both, steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task T ends a while
+after its work is done; in a run `lingers-all-…`, the first try of every task does.
 
 Tasks of `rescale_savepoint` are retried sooner than in production. Other tasks keep their pauses, so that tests can
 observe these.

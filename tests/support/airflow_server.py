@@ -30,8 +30,8 @@ _REQUEST_SECONDS = 120
 _TRIES_OF_THE_DATABASE = 10
 
 SECONDS_TO_READ = 5
-"""If a task resumes before the scheduler has seen its worker exit, Airflow considers it lost, and the task asks
-again."""
+"""Pause before an answer. If a task resumes before the scheduler has seen its worker exit, Airflow considers the task
+lost, and the task asks again."""
 
 T = TypeVar("T")
 
@@ -40,8 +40,8 @@ T = TypeVar("T")
 class AirflowServer:
     """An Airflow with all its components, used as `user`.
 
-    `secret` is the password of the connection, and `watch` observes all processes. `processes` are those of the
-    components by name, if they run on this machine.
+    `secret` is the password of the connection, and `watch` observes all processes. `processes` has the process of
+    each component by its name, if the components run on this machine.
     """
 
     home: AirflowHome
@@ -64,7 +64,7 @@ class AirflowServer:
         return {name for name, process in self.processes.items() if process.poll() is not None}
 
     @contextmanager
-    def ended_started_again(self) -> Iterator[None]:
+    def restarted_components(self) -> Iterator[None]:
         """Restart ended components for the block, as a platform does."""
         with ExitStack() as stack:
             for name in self.ended():
@@ -133,7 +133,7 @@ class AirflowServer:
         return Run(self, wait_for(accepted, f"a run of {dag_id}")["dag_run_id"], dag_id)
 
     def parse_anew(self, dag_id: str) -> None:
-        """Let Airflow parse the file of a DAG now, which it would not do by itself."""
+        """Let Airflow parse the file of a DAG now, which Airflow would not do by itself."""
         _, before = self.api("GET", f"/dags/{dag_id}")
         status, answer = self.api("PUT", f"/parseDagFile/{before['file_token']}")
         assert status == 201, answer
@@ -233,7 +233,7 @@ class Run:
     def answer(self, option: str, task_id: str = "approve") -> None:
         """Answer a question as a user does: after the scheduler has seen the task's worker exit.
 
-        After an earlier answer, Airflow would consider the task lost, and ask again.
+        If the answer came earlier, Airflow would consider the task lost, and the task would ask again.
         """
         log = self.airflow.home.folder / "scheduler.log"
         if log.is_file():
@@ -244,12 +244,12 @@ class Run:
         assert status == 200, document
 
     def _is_parked(self, task_id: str, log: Path) -> bool:
-        """Return whether the scheduler has seen each time that this try of the task was parked, by the task's log."""
-        named = (self.run_id, task_id, f"try_number={self.task(task_id)['try_number']}")
-        mine = [line for line in log.read_text(errors="replace").splitlines() if all(word in line for word in named)]
-        parked = sum("Pausing task as AWAITING_INPUT" in line for line in mine)
-        heard = sum("executor event with state success" in line and f"task_id='{task_id}'" in line for line in mine)
-        return heard >= parked > 0
+        """Return whether the scheduler, by its `log`, has seen the worker exit each time that this try was parked."""
+        marks = (self.run_id, task_id, f"try_number={self.task(task_id)['try_number']}")
+        lines = [line for line in log.read_text(errors="replace").splitlines() if all(mark in line for mark in marks)]
+        parked = sum("Pausing task as AWAITING_INPUT" in line for line in lines)
+        exited = sum("executor event with state success" in line and f"task_id='{task_id}'" in line for line in lines)
+        return exited >= parked > 0
 
     def try_to_answer(self, option: str, task_id: str = "approve") -> tuple[int, Any]:
         document = {"chosen_options": [option], "params_input": {}}

@@ -132,13 +132,13 @@ def random_parts(
 
 
 def check(library: FlinksRocksdb, part: Part) -> None:
-    """Check that Flink's library and our reader find exactly the rows of the model."""
+    """Check that Flink's library finds exactly the rows of the model."""
     with library.opened(part.path, part.states) as database:
         assert {state: database.rows(state) for state in part.states} == part.model
 
 
 def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
-    """Check all rows, without bounds: rows of other key groups must be hidden or gone."""
+    """Check that our reader, without bounds, finds exactly the rows of the model: foreign rows are hidden or gone."""
     everything = ranges(max_parallelism, 1)[0]
     rows_read = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
     prefix = prefix_size(max_parallelism)
@@ -149,7 +149,9 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
     }
 
 
-def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL) -> None:
+def check_further_writes(
+    library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL
+) -> None:
     """Write more rows, then compact everything, and check that the database holds the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)

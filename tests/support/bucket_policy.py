@@ -1,9 +1,9 @@
 """Strict bucket policy for our runs, which tests enforce: it refuses and lists all requests that runs should not need.
 
-A plan that is put at its own place declares its target, and the documents beside it, as writable, and its source as
-read-only. Only there may a run put objects, but not over objects of others, and it may delete only objects that a run
-has put. A test may declare further places, where everything is allowed. Everybody may read. Other clients (marked in
-their user agent, or not boto3, like Flink's) may do anything.
+When a run puts its plan, the target and the documents beside the target become writable, and the source read-only. A
+run may put objects only into writable places, and not over objects of other clients; it may delete only objects that a
+run has put. A test may declare further places, where everything is allowed. Everybody may read. Other clients (marked
+in their user agent, or not boto3, like Flink's) may do anything.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class BucketPolicy:
 
     def allows(self, request: S3Request) -> bool:
         """Return whether a request is allowed; if so, record its changes."""
-        if request.method in ("GET", "HEAD") or not request.place:  # without a bucket it is for another service
+        if request.method in ("GET", "HEAD") or not request.place:  # requests without a bucket are for other services
             return True
         with self._lock:
             ours = _OURS in request.agent and SOMEBODY_ELSE not in request.agent

@@ -91,7 +91,7 @@ def checkpoints_in(fixture: str, directory: str, scratch: Path) -> Checkpoints:
     )
     edited.edit(local, lambda metadata: edited.repointed(metadata, lambda path: path.replace(str(job), directory)))
     store = unprotected_store(directory)
-    for path in sorted(job.rglob("*"), reverse=True):  # `_metadata` sorts behind no file of state
+    for path in job.rglob("*"):
         if path.is_file():
             store.put(join(directory, str(path.relative_to(job))), path.read_bytes())
     shutil.rmtree(scratch)

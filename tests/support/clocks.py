@@ -27,7 +27,7 @@ class Clock:
     file: Path
 
     def put(self, hours: int) -> None:
-        """Set the clock this number of hours ahead of the real one; negative for behind it."""
+        """Set the clock this number of hours ahead of the real clock; a negative number sets it back."""
         with self.file.open("r+b") as file:
             file.write((hours * 3600).to_bytes(8, "little", signed=True))
 

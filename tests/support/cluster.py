@@ -28,7 +28,7 @@ S3_TLS = "https://s3:5443"
 """The S3 server with TLS, by a certificate of a private authority in the ConfigMap `S3_AUTHORITY`."""
 S3_AUTHORITY = "s3-authority"
 
-# Hands on what it decrypts.
+# A proxy that decrypts TLS, and passes the bytes on to port 5000.
 _TLS = """
 import asyncio, ssl
 

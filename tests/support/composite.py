@@ -32,7 +32,7 @@ def timer(timestamp: int, key: bytes, namespace: bytes) -> bytes:
 
 
 def keyed(name: str, namespace: bytes, state_type: str = "VALUE") -> bytes:
-    """Return the header entry of a keyed state with such namespaces."""
+    """Return the header entry of a keyed state whose namespaces have the serializer snapshot `namespace`."""
     return state(
         name, 0, {"KEYED_STATE_TYPE": state_type}, {"VALUE_SERIALIZER": STRING, "NAMESPACE_SERIALIZER": namespace}
     )

@@ -60,9 +60,9 @@ class DagRunner:
 
     @property
     def _environment(self) -> dict[str, str]:
-        mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
         return {
-            **mine,
+            **variables,
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),

@@ -1,8 +1,9 @@
 """Disks of a given size, for tests with a full disk: file systems in memory, mounted for a test.
 
-Tests that need one are skipped where mounting is not allowed, as in most containers.
+Tests that need such a disk are skipped where mounting is not allowed, as in most containers.
 
-Quotas are those of Btrfs, because Linux enforces them in every configuration; it is in a file on such a disk.
+A directory with a quota is on Btrfs, because Linux enforces the quotas of Btrfs in every configuration; this file
+system is in a file on such a disk.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def bound(source: Path, path: Path) -> Iterator[None]:
 def _mount(*arguments: str) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {_reason(done)}")
+        skip_in_any_case(f"this test has no disk of its own, because none may be mounted here: {_reason(done)}")
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
@@ -92,7 +93,7 @@ class Share:
 
     def limit(self, size: int | None) -> None:
         """Set the quota in bytes; None removes it."""
-        for limit in ("none", size or "none"):  # above the quota, Btrfs cannot even write down another one
+        for limit in ("none", size or "none"):  # above the quota, Btrfs cannot even store another quota
             _run("btrfs", "qgroup", "limit", str(limit), str(self.path))
 
     def used(self) -> int:
@@ -115,7 +116,7 @@ def share_of_a_disk(path: Path) -> Iterator[Share]:
         command = ["mount", "-o", "loop", str(image), str(mounted)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            skip_in_any_case(f"this test has no disk with quotas, for none may be mounted here: {_reason(done)}")
+            skip_in_any_case(f"this test has no disk with quotas, because none may be mounted here: {_reason(done)}")
         try:
             _run("btrfs", "quota", "enable", str(mounted))
             _run("btrfs", "subvolume", "create", str(mounted / "share"))

@@ -24,7 +24,7 @@ def register_profiles() -> None:
 
 
 def examples(number: int) -> int:
-    """Return `number`, or the quick tests' part of it, as the profile says that is loaded while a test is defined."""
+    """Return `number`, or fewer if the profile of the quick tests is loaded while a test is defined."""
     return _few(number) if settings.get_current_profile_name() == QUICK else number
 
 

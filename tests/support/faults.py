@@ -1,6 +1,6 @@
 """A twin of every store that fails on request, in this process and in those that it starts.
 
-Calls of all processes are counted in one log, one per line, so that "the k-th call" means the same everywhere. A
+Calls of all processes are counted in one log, a call per line, so that "the k-th call" means the same everywhere. A
 process gets the twin if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a process uses
 workers even for little work. The product does not know of the twin.
 """
@@ -143,7 +143,7 @@ class FaultyStore:
         other = _ALWAYS.get(self._faults.kind)
         store = other(self._store) if other and verb in vars(other) else self._store
         call = getattr(store, verb)
-        if not callable(call) or verb == "read_size":  # which asks nobody
+        if not callable(call) or verb == "read_size":  # it sends no request
             return call
 
         def counted(subject: Any, *arguments: Any) -> Any:
@@ -225,7 +225,7 @@ def _executor() -> int | None:
 
 
 def _worker() -> int | None:
-    """Return this process if it was forked by the server of workers, whose command line it has."""
+    """Return this process if it is a worker: a fork of the worker server, with the server's command line."""
     return os.getpid() if b"worker_server" in _command_line(os.getpid()) else None
 
 
@@ -243,7 +243,7 @@ def _command_line(process: int) -> bytes:
 
 
 def _kill_session() -> None:
-    """Kill all processes of this session, itself last: a driver, its JVM and its workers."""
+    """Kill all processes of this session, this process last: a driver, its JVM and its workers."""
     for pid in _session():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -252,11 +252,11 @@ def _kill_session() -> None:
 
 def _session() -> list[int]:
     """Return the other processes of this session."""
-    mine, members = os.getsid(0), []
+    session, members = os.getsid(0), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with suppress(ProcessLookupError):
-                if os.getsid(int(entry.name)) == mine:
+                if os.getsid(int(entry.name)) == session:
                     members.append(int(entry.name))
     return members
 

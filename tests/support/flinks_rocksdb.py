@@ -74,13 +74,13 @@ class FlinksRocksdb:
         try:
             pickle.dump(request, self._process.stdin)
             self._process.stdin.flush()
-            said, answer = pickle.load(self._process.stdout)
+            status, answer = pickle.load(self._process.stdout)
         except EOFError:
             raise AssertionError(f"RocksDB crashed: exit code {self._process.wait()}") from None
         except BaseException:
             self._process.kill()  # a late answer would be mistaken for that of the next request
             raise
-        if said == "failed":
+        if status == "failed":
             raise RocksdbLibraryError(answer)
         return answer
 
@@ -88,7 +88,7 @@ class FlinksRocksdb:
 def _library(version: str) -> Path:
     """Return the library of Flink `version` for this platform, extracted from its jar."""
     if platform.machine() != "x86_64":
-        skip_in_any_case("Flink's RocksDB library is that for x86-64, and this machine is another one")
+        skip_in_any_case("these tests load Flink's RocksDB library for x86-64, and this machine has another processor")
     folder = cache() / "rocksdb" / version
     path = folder / _LIBRARY
     if not path.is_file():
@@ -108,7 +108,7 @@ def _serve(library: ctypes.CDLL) -> None:
             verb, *arguments = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        said, answer = "done", None
+        status, answer = "done", None
         try:
             if verb == "open":
                 writer = Writer(*arguments, library)
@@ -125,8 +125,8 @@ def _serve(library: ctypes.CDLL) -> None:
                 for name, *rest in arguments[0]:
                     getattr(writer, name)(*rest)
         except AssertionError as error:
-            said, answer = "failed", str(error)
-        pickle.dump((said, answer), sys.stdout.buffer)
+            status, answer = "failed", str(error)
+        pickle.dump((status, answer), sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 

@@ -21,7 +21,7 @@ COMMANDS = "inspect|plan|run|follow|validate|diff|report|match|discard|virtual-k
 
 _OF_A_SHELL = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w])AWS_[A-Z]|same command")
 _OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
-"""Commands of other programs, which users of either surface have."""
+"""Commands of other programs, which users of the form and of the command line have."""
 
 _SENTENCES = ("what", "expected", "advice")
 """Fields that are worded where the error is raised; the others hold given or found values."""

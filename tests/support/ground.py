@@ -71,6 +71,6 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 def interrupted(ground: Ground, target: Path) -> None:
-    """Claim the target as an interrupted run of another process, unknown to this one."""
+    """Claim the target, then forget the claim, as if a run of another process had claimed it and been interrupted."""
     claim(plan_rescale(str(ground.source), str(target), ["3"]))
     owned.forget()

@@ -83,14 +83,14 @@ def states_with(namespace: JavaType) -> list[HeapState]:
     ]
 
 
-def content(of: HeapState) -> st.SearchStrategy[Any]:
-    if of.user_key is not None:
-        return st.lists(st.tuples(of.user_key.values, st.none() | of.value.values), max_size=5)
-    return st.lists(of.value.values, max_size=5) if of.state_type == "LIST" else of.value.values
+def content(heap_state: HeapState) -> st.SearchStrategy[Any]:
+    if heap_state.user_key is not None:
+        return st.lists(st.tuples(heap_state.user_key.values, st.none() | heap_state.value.values), max_size=5)
+    return st.lists(heap_state.value.values, max_size=5) if heap_state.state_type == "LIST" else heap_state.value.values
 
 
-def drawn(of: HeapState, key: JavaType) -> st.SearchStrategy[list[Entry]]:
-    return st.lists(st.builds(Entry, of.namespace.values, key.values, content(of)), max_size=4)
+def drawn(heap_state: HeapState, key: JavaType) -> st.SearchStrategy[list[Entry]]:
+    return st.lists(st.builds(Entry, heap_state.namespace.values, key.values, content(heap_state)), max_size=4)
 
 
 Entries = Mapping[int, Sequence[Entry]]
@@ -103,30 +103,34 @@ def write_heap_group(
     """Return a key group whose states are in the given `order`."""
     out = i32(key_group)
     for state_id in order:
-        of, of_state = states[state_id], entries.get(state_id, ())
-        block = struct.pack(">hi", state_id, len(of_state)) + b"".join(
-            of.namespace.write(entry.namespace) + key.write(entry.key) + of.write(entry.value) for entry in of_state
+        heap_state, own_entries = states[state_id], entries.get(state_id, ())
+        block = struct.pack(">hi", state_id, len(own_entries)) + b"".join(
+            heap_state.namespace.write(entry.namespace) + key.write(entry.key) + heap_state.write(entry.value)
+            for entry in own_entries
         )
         out += b"".join(compressed([block])) if snappy else block
     return out
 
 
 def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, ambiguous: bool) -> Iterator[Record]:
-    """Yield the entries as canonical records with RocksDB's nulls in maps (`HeapKeyValueStateIterator` writes more)."""
+    """Yield the entries as canonical records, with nulls in maps as RocksDB writes them.
+
+    `HeapKeyValueStateIterator` writes more bytes for such a null.
+    """
     for state_id, state_entries in entries.items():
-        of = states[state_id]
+        heap_state = states[state_id]
         for namespace, key_value, value in state_entries:
-            parts = key.write(key_value), of.namespace.write(namespace)
-            if of.user_key is not None:
+            parts = key.write(key_value), heap_state.namespace.write(namespace)
+            if heap_state.user_key is not None:
                 for user_key, item in value:
-                    whole = composite_key(*parts, ambiguous=ambiguous, user_key=of.user_key.write(user_key))
-                    yield Record(state_id, whole, of.nullable(item))
-            elif of.state_type == "LIST":
+                    whole = composite_key(*parts, ambiguous=ambiguous, user_key=heap_state.user_key.write(user_key))
+                    yield Record(state_id, whole, heap_state.nullable(item))
+            elif heap_state.state_type == "LIST":
                 if value:
-                    joined = b",".join(map(of.value.write, value))
+                    joined = b",".join(map(heap_state.value.write, value))
                     yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), joined)
             else:
-                yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), of.value.write(value))
+                yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), heap_state.value.write(value))
 
 
 def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapping[int, bytes], maximum: int) -> str:

@@ -38,7 +38,7 @@ class Tuple(JavaType):
 
 @dataclass
 class Row(JavaType):
-    """A row; its kind is written if `has_kind` with `form` 4, always with 3, and never before."""
+    """A row. Its kind is written with `form` 4 if it `has_kind`, with `form` 3 always, and with an older form never."""
 
     fields: list[JavaType]
     has_kind: bool = True
@@ -197,7 +197,10 @@ def rotated(word: int, bits: int) -> int:
 
 @dataclass
 class CaseClass(JavaType):
-    """`scala.util.hashing.MurmurHash3.productHash` over `##`, which of a long that is an int is the int's."""
+    """A case class, hashed by `scala.util.hashing.MurmurHash3.productHash` from the `##` of its fields.
+
+    A long that fits into an int has the `##` of that int.
+    """
 
     fields: list[JavaType]
 

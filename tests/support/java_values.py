@@ -34,7 +34,10 @@ BYTES = BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerS
 
 
 class JavaType:
-    """`snapshot` is the serializer's, `values` makes values that are not null, for which it may have bytes too."""
+    """A Java type with its serializer: `snapshot` is the serializer's snapshot, and `values` makes values but no null.
+
+    With `has_null`, the serializer can write null too.
+    """
 
     snapshot: bytes
     values: Values

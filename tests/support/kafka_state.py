@@ -63,7 +63,7 @@ def hybrid_enumerator(entries: Iterable[tuple[str, int, int]]) -> bytes:
 
 
 def dynamic_enumerator(cluster: str, topic: str, version: int = 1, streams: int = 1) -> bytes:
-    """Return coordinator state of streams of one cluster whose partition 0 is assigned.
+    """Return coordinator state with this number of `streams` of one cluster; partition 0 of `topic` is assigned.
 
     Since version 2, a cluster has a start position, as a serialized object, and a stop position, which is absent here.
     """

@@ -1,7 +1,7 @@
 """Requirements of tests that a machine may not meet: the test is then skipped, with a reason that says what to install.
 
 With `RESCALE_NO_SKIPS` set, a missing program fails the test, because it can be installed. Tests that need rights which
-a container lacks, a cluster, or images for one are still skipped.
+a container lacks, a cluster, or images for a cluster are still skipped.
 """
 
 from __future__ import annotations

@@ -12,4 +12,4 @@ OPEN_FIELDS = (
     "approval_minutes",
     "connection",
 )
-"""Their names, from top to bottom."""
+"""Names of the fields, from top to bottom."""

@@ -1,4 +1,4 @@
-"""A finished, unpublished result for planted faults: in its files, or in the candidate that names them.
+"""A finished, unpublished result. Tests plant faults in its files, or in the candidate, which names the files.
 
 A planted fault looks like one of a broken run: bytes, lengths and offsets are consistent, unless the fault is an
 inconsistency.

@@ -3,7 +3,7 @@
 REFUSALS is a file for refused requests, HOSTED a second port, where buckets are named only by the host.
 
 S3 has a separate application, because moto's application for all services searches moto's folders at every request.
-Only requests to STS, which are posted to the root, go to the latter.
+Only requests to STS, which are posted to the root path, go to the application for all services.
 """
 
 from __future__ import annotations

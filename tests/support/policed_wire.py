@@ -1,4 +1,4 @@
-"""A proxy that enforces a policy in front of a server without one."""
+"""A proxy that enforces a policy in front of a server that has no policy."""
 
 from __future__ import annotations
 

@@ -46,18 +46,18 @@ class Postgres:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self.programs / program), *arguments]
-        # A server that keeps running holds its output open, so it goes to a file.
-        with (self.folder / f"{program}.out").open("w+") as said:
+        # A server that keeps running holds its output open, so the output goes to a file.
+        with (self.folder / f"{program}.out").open("w+") as output:
             done = subprocess.run(
                 command,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 cwd=self.folder,
                 user=_NOBODY if os.getuid() == 0 else None,
                 check=False,
             )
-            said.seek(0)
-            assert done.returncode == 0, said.read()
+            output.seek(0)
+            assert done.returncode == 0, output.read()
 
 
 @contextmanager
@@ -89,5 +89,5 @@ def programs() -> Path | None:
 
 def _needed_programs() -> Path:
     return programs() or skip_for_lack(
-        "there is no PostgreSQL: Airflow's database is to be taken away (apt install postgresql)"
+        "there is no PostgreSQL: the test stops Airflow's database (apt install postgresql)"
     )

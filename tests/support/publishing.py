@@ -51,7 +51,7 @@ def validated(plan: Plan) -> None:
 
 @dataclass
 class Misreading:
-    """Misread of one byte of a document, at the first read or at every one."""
+    """Misreads one byte of the document at `uri`, at the first read, or `for_ever` at every read."""
 
     uri: str
     for_ever: bool = False
@@ -84,7 +84,7 @@ def kill_at(
     after: bool = False,
     work: Callable[[Plan], object] = publish,
 ) -> None:
-    """Publish, or do other `work`, and be killed before or `after` the put of this place."""
+    """Publish, or do other `work`, and be killed before or `after` the put of the URI `place`."""
     store = open_store(plan.target)
 
     def killing(put: Callable[[str, bytes], object]) -> Callable[[str, bytes], object]:

@@ -36,7 +36,7 @@ def uneven(random: Random, _: int) -> int:
     return int(random.lognormvariate(14, 0.6))
 
 
-def with_hot_ones(random: Random, key_group: int) -> int:
+def with_hot_groups(random: Random, key_group: int) -> int:
     return uneven(random, key_group) * (60 if key_group in (17, 90) else 1)
 
 
@@ -51,7 +51,7 @@ def keyed(parallelism: int, maximum: int, sizes: Sequence[int]) -> tuple[KeyedSt
     return tuple(streams)
 
 
-def dealt(
+def element_streams(
     parallelism: int, states: dict[str, tuple[DistributionMode, Callable[[int], int]]]
 ) -> tuple[ElementStream, ...]:
     return tuple(
@@ -61,16 +61,20 @@ def dealt(
 
 
 def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tuple[Snapshot, tuple[KafkaOffsets, ...]]:
-    """Return a job: a Kafka source, `operators` with keyed state (the first with hot key groups), RocksDB, lists."""
+    """Return the snapshot and the Kafka offsets of a job.
+
+    The job has a Kafka source, `operators` with keyed state (the first with hot key groups), one with RocksDB
+    directories, and one with list state.
+    """
     random = Random(seed)
     names = ["visits", "revenue", "sessions", "carts", "profiles", "alerts"]
     operators_so_far: list[Operator] = []
     partitions = max(8, 3 * parallelism // 2)
     splits = {READER_STATE: (DistributionMode.SPLIT_DISTRIBUTE, lambda i: len(range(i, partitions, parallelism)))}
-    source = synthetic.operator("clicks", parallelism, maximum, elements=dealt(parallelism, splits))
+    source = synthetic.operator("clicks", parallelism, maximum, elements=element_streams(parallelism, splits))
     operators_so_far.append(source)
     for number in range(operators):
-        sizes = [(with_hot_ones if number == 0 else uneven)(random, group) >> number for group in range(maximum)]
+        sizes = [(with_hot_groups if number == 0 else uneven)(random, group) >> number for group in range(maximum)]
         label = names[number] if number < len(names) else f"{names[number % len(names)]}-{number}"
         operators_so_far.append(
             synthetic.operator(label, parallelism, maximum, keyed=keyed(parallelism, maximum, sizes))
@@ -84,7 +88,9 @@ def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tu
         "offsets": (DistributionMode.UNION, lambda i: 1 + i % 2),
         "rules": (DistributionMode.BROADCAST, lambda _: 1),
     }
-    operators_so_far.append(synthetic.operator("sink", parallelism, maximum, elements=dealt(parallelism, lists)))
+    operators_so_far.append(
+        synthetic.operator("sink", parallelism, maximum, elements=element_streams(parallelism, lists))
+    )
     positions = [
         Position(TopicPartition("clicks", partition), 1000 * partition, None)
         for reader in range(parallelism)

@@ -1,8 +1,9 @@
 """Digests of the results of all committed snapshots: `PYTHONPATH=jobs:tests python -m support.result_digests > lines`.
 
-Two checkouts that print the same lines write the same results. Run it before and after a change that should not show.
-Each line is a JSON list: the snapshot, the request, a file of the result, and its SHA-256; for a refusal, the class of
-the error and its exit code. The last lines are the key paths of all inspections, plans and certificates.
+Two checkouts that print the same lines write the same results. Run it before and after a change that should leave
+results as they are. Each line is a JSON list: the snapshot, the request, a file of the result, and its SHA-256; for a
+refusal, the class of the error and its exit code. The last lines are the key paths of all inspections, plans and
+certificates.
 
 Each snapshot is copied to one place and gets one modification time, because a plan pins both. File names contain the
 plan's digest, so every plan gets a digest that follows from the snapshot and the request alone.

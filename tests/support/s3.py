@@ -170,7 +170,7 @@ def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
 def strict_s3_server(folder: Path, versions: Path | None = None, keys: str = "") -> Iterator[S3Server]:
     """Run versitygw during the block, with its objects in an empty folder, and old versions in `versions` if given.
 
-    It accepts only keys that begin with `keys`, by default those of the other server.
+    It accepts only the access key and the secret key of the other server, each with the prefix `keys`.
     """
     need("versitygw", "it is another S3 server")
     port = free_port()
@@ -216,7 +216,7 @@ def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[Non
 
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str) -> None:
-    """Wait for any answer; a refusal is one, because the request is not signed."""
+    """Wait for any answer, even a refusal, because the request is not signed."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         assert process.poll() is None, f"the S3 server for {endpoint} ended with exit code {process.returncode}"

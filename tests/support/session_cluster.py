@@ -88,13 +88,13 @@ class _Jvm:
         self._process.wait()
 
     def replace(self) -> None:
-        """Kill it, as if its machine were lost, and start another one."""
+        """Kill the JVM, as if its machine were lost, and start another one."""
         with self.replaced():
             pass
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
-        """Kill it, as if its machine were lost, and start another one after the block."""
+        """Kill the JVM, as if its machine were lost, and start another one after the block."""
         self.__exit__()
         yield
         self.__enter__()
@@ -102,7 +102,7 @@ class _Jvm:
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded jar with `Counts`, `Alarms`, `Bulk`, `Chains` and, of Flink 2, `AsyncCounts`.
+    """`jar` is the id of the uploaded jar with `Counts`, `Alarms`, `Bulk`, `Chains` and, for Flink 2, `AsyncCounts`.
 
     `folder` is for savepoints.
     """
@@ -159,7 +159,7 @@ class SessionCluster:
             return {line.job_id for line in flink.jobs() if not line.ended and name in (None, line.name)}
 
     def counts(self, job_id: str) -> bool:
-        """Return whether a job has read records since its start, and its counts are right."""
+        """Return whether a job `Counts` has read records since its start, and runs: a wrong count makes it fail."""
         return self.records_read(job_id) > 0 and self.job(job_id).runs
 
     def records_read(self, job_id: str, name: str = "") -> int:
@@ -277,8 +277,9 @@ CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
 RETAINING = {"execution.checkpointing.num-retained": "100"}
 """Option for jobs with a checkpoint each second, which tests read for longer."""
 ONE_CHECKPOINT = {"execution.checkpointing.interval": "1d"}
-"""Options for a job that makes checkpoints on request (`take_checkpoint`). Flink keeps only the newest one, so a
-periodic one would delete what a test reads. The first periodic one may come at any time of the interval."""
+"""Options for a job that makes checkpoints on request (`take_checkpoint`). Flink keeps only the newest checkpoint, so a
+periodic checkpoint would delete the one that a test reads. The first periodic checkpoint may come at any time within
+the interval."""
 
 
 def native_options(cluster: SessionCluster, backend: Mapping[str, str]) -> dict[str, str]:

@@ -36,11 +36,11 @@ def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSe
 def lines_in_turn(
     quick: Callable[[T], bool], cases: Iterable[T], in_gate: Callable[[T], bool] = lambda _: False
 ) -> list[ParameterSet]:
-    """(fixture of a release line, case) for `parametrize`.
+    """Return pairs (fixture of a release line, case) for `parametrize`.
 
-    What is quick runs on the newest line, and slowly on the older one, which the gate asks for. The others, which are
-    many, take the lines in turn, and that is enough: every value of a dimension occurs in several of them. Those
-    that are `in_gate` show what no quick one does.
+    Quick cases run on the newest line, and as slow cases of the gate also on the older line. The many other cases take
+    the lines in turn, and one line for each is enough: every value of a dimension occurs in several cases. Cases that
+    are `in_gate` cover what no quick case covers.
     """
     pairs: list[ParameterSet] = []
     turns = cycle(("flink_1_20", "flink_2"))
@@ -63,12 +63,12 @@ def pairs_in_turn(cases: Iterable[T], others: Sequence[U], quick: int = 2) -> li
 
 Share = Callable[[Iterable[T]], Sequence[T]]
 
-_OF = 32
-_MORE = (0, 8, 12, 24, 28)
+_PERIOD = 32
+_SLOW_PLACES = (0, 8, 12, 24, 28)
 
 
 def _is_quick(number: int, count: int) -> bool:
-    return number % _OF == min(_OF // 2, count - 1)
+    return number % _PERIOD == min(_PERIOD // 2, count - 1)
 
 
 def _some(places: Iterable[T]) -> Sequence[T]:
@@ -79,10 +79,13 @@ def _some(places: Iterable[T]) -> Sequence[T]:
 def _more(places: Iterable[T]) -> Sequence[T]:
     listed = list(places)
     return [
-        place for number, place in enumerate(listed) if number % _OF in _MORE and not _is_quick(number, len(listed))
+        place
+        for number, place in enumerate(listed)
+        if number % _PERIOD in _SLOW_PLACES and not _is_quick(number, len(listed))
     ]
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""For a test that could go through very many places: one of 32 always, five of 32 where all that is slow runs. The
-histories of `simulation` kill runs at places that a seed draws, at a hundredth of the cost."""
+"""Gives a test that could try very many places a function `share`, which picks some: one of 32 places among the quick
+cases, and five more of 32 among the slow ones. The histories of `simulation` kill runs at random places, at a hundredth
+of the cost."""

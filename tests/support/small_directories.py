@@ -41,12 +41,12 @@ def rows(number: int, first: int, last: int, age: int = 1, level: int = 0, size:
     return LiveFile(level, number, size, *keys, age, age, ((FileTag.EPOCH_NUMBER, bytes([age])),))
 
 
-def deletion(number: int, first: int, behind: int, age: int) -> tuple[LiveFile, bytes]:
-    """Return a file that deletes all rows from one key group to another, which is excluded."""
-    data = write_tombstone(bytes([first]), bytes([behind]), age, column_family=(1, "one"), created=1)
+def deletion(number: int, first: int, end: int, age: int) -> tuple[LiveFile, bytes]:
+    """Return a file that deletes all rows from the key group `first` up to the key group `end`, without `end`."""
+    data = write_tombstone(bytes([first]), bytes([end]), age, column_family=(1, "one"), created=1)
     keys = (
         InternalKey(bytes([first]), age, RANGE_DELETION),
-        InternalKey(bytes([behind]), LARGEST_SEQUENCE, RANGE_DELETION),
+        InternalKey(bytes([end]), LARGEST_SEQUENCE, RANGE_DELETION),
     )
     return LiveFile(0, number, len(data), *keys, age, age, ((FileTag.EPOCH_NUMBER, bytes([age])),)), data
 
@@ -54,7 +54,7 @@ def deletion(number: int, first: int, behind: int, age: int) -> tuple[LiveFile, 
 def directory(
     *first: LiveFile, two: Sequence[LiveFile] = (), options: bytes | None = None, seed: int = 0, **data: bytes
 ) -> dict[str, bytes]:
-    """Return the files of a directory with two states; contents that `data` does not give depend on number and seed."""
+    """Return the files of a directory with two states; SST files that `data` lacks repeat their number and `seed`."""
     families = (
         ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ()),
         ColumnFamily(1, "one", tuple(sorted(first, key=lambda file: (file.level, file.number)))),
@@ -114,14 +114,14 @@ HALVES = (
 )
 
 
-def sources(of: Snapshot) -> list[SourceDatabase]:
-    (operator,) = (operator for operator in with_tables(of).operators if operator.databases)
+def sources(snapshot: Snapshot) -> list[SourceDatabase]:
+    (operator,) = (operator for operator in with_tables(snapshot).operators if operator.databases)
     found_sources = [database.source for database in operator.databases]
     return [source for source in found_sources if source is not None]
 
 
 def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: int, last: int) -> dict[str, bytes]:
-    """Return the directory of these key groups, assembled from these parts of the source's."""
+    """Return the directory of these key groups, assembled from the source's directories, which are in `parts`."""
     own = KeyGroupRange(first, last)
     chosen = [
         (source, part)
@@ -134,7 +134,7 @@ def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: i
 
 
 def thirds(old: Snapshot) -> list[tuple[int, int, dict[str, bytes]]]:
-    """Return three directories, assembled of the halves."""
+    """Return three directories, assembled from the halves."""
     owns = [key_group_range(MAXIMUM, 3, subtask) for subtask in range(3)]
     return [(own.first, own.last, assembled(HALVES, old, own.first, own.last)) for own in owns]
 

@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the snapshots that can be read in place; the others have absolute paths of another place."""
+    """Return the snapshots that can be read in place; the others contain absolute paths, which do not lead to them."""
     described = sorted(FIXTURES.glob("*/expected.json"))
     return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
 
@@ -42,8 +42,8 @@ def opened(name: str) -> Snapshot:
 def uids(name: str) -> tuple[tuple[str, str], ...]:
     """Return the operator ids of the snapshot with their uids, as for `--uids`."""
     document = json.loads((FIXTURES / name / "expected.json").read_text())
-    there = document["metadata"]["operators"]
-    return tuple((operator_id, uid) for uid, operator_id in document["uids"].items() if operator_id in there)
+    operator_ids = document["metadata"]["operators"]
+    return tuple((operator_id, uid) for uid, operator_id in document["uids"].items() if operator_id in operator_ids)
 
 
 def operator_of(name: str, label: str) -> Operator:

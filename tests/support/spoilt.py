@@ -62,7 +62,7 @@ class Spoilt:
         )
 
     def change(self, number: int, change: Callable[[LiveFile], LiveFile | None]) -> None:
-        """Change the files that a MANIFEST names, and the handle with it."""
+        """Change the files that a MANIFEST names, and the handle accordingly."""
         path, manifest = self.manifest(number)
         families = tuple(
             replace(family, files=tuple(sorted(filter(None, map(change, family.files)), key=_place)))
@@ -135,7 +135,7 @@ def flipped(path: Path, at: int) -> None:
 
 
 def own_file(spoilt: Spoilt) -> LiveFile:
-    """Return a file of the source's, in the last level."""
+    """Return a file of the source, in the last level."""
     files = [file for file in spoilt.state(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 

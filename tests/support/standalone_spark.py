@@ -19,7 +19,7 @@ _SECONDS_TO_START = 600
 
 @dataclass(frozen=True)
 class StandaloneSpark:
-    """`url` is the master's; below `work` each executor has a directory with its log."""
+    """A cluster with a master at `url`; below `work`, each executor has a directory with its log."""
 
     port: int
     work: Path
@@ -29,14 +29,14 @@ class StandaloneSpark:
         return f"spark://127.0.0.1:{self.port}"
 
     def tasks(self) -> int:
-        """Number of tasks that its executors have got."""
+        """Return the number of tasks that executors have received."""
         logs = self.work.glob("app-*/*/stderr")
         return sum(log.read_text(errors="replace").count("Got assigned task") for log in logs)
 
 
 @contextmanager
 def standalone_spark(folder: Path) -> Iterator[StandaloneSpark]:
-    """Yield a cluster with one worker of one core, and of memory for one executor of the default size."""
+    """Yield a cluster with one worker, which has one core, and memory for one executor of the default size."""
     need("java", "Spark runs on a JVM")
     spark = StandaloneSpark(free_port(), folder / "work")
     environment = {**os.environ, "SPARK_HOME": str(_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -75,7 +75,7 @@ def keyed_stream(
     last: int,
     file: int | None = None,
 ) -> KeyedStream:
-    """Return a stream of key groups `first` to `last` in file `file` (`subtask` + 1); `groups` are their sizes."""
+    """Return a stream of key groups `first` to `last` in a file, by default `subtask` + 1; `groups` has their sizes."""
     raw = header if isinstance(header, bytes) else write_keyed_header(header)
     number, at, extents = subtask + 1 if file is None else file, len(raw), []
     for key_group in range(first, last + 1):

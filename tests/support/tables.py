@@ -24,9 +24,9 @@ def snapshot_of(
     named = tuple(DatabaseFile(file.name, Extent(i + 1, 0, file.length)) for i, file in enumerate(files))
     parsed = read_keyed_header(header, "header")
     database = Database(0, key_groups, Extent(0, 0, len(header)), header, parsed, named)
-    made = synthetic.snapshot(synthetic.operator("of mine", 1, max_parallelism, databases=(database,)))
-    there = [(file.uri, open_store(file.uri).stat(file.uri) or Pin(0)) for file in files]
-    return with_tables(replace(made, files=(made.files[0], *there)))
+    snapshot = synthetic.snapshot(synthetic.operator("of mine", 1, max_parallelism, databases=(database,)))
+    sized_files = [(file.uri, open_store(file.uri).stat(file.uri) or Pin(0)) for file in files]
+    return with_tables(replace(snapshot, files=(snapshot.files[0], *sized_files)))
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Reads:
     def open(self, uri: str) -> Any:
         store, lengths = open_store(uri), self.lengths
 
-        class StepCounters:
+        class RecordingStore:
             def read(self, uri: str, start: int, length: int, pin: object = None) -> bytes:
                 lengths.append(length)
                 return store.read(uri, start, length, pin)  # type: ignore[arg-type]
 
-        return StepCounters()
+        return RecordingStore()

@@ -62,7 +62,7 @@ def times_in(rows: Rows) -> list[int]:
 
 
 def without_old(rows: Rows, untils: Mapping[str, int]) -> Rows:
-    """Return the rows that are younger than their state's time, and lists without old elements."""
+    """Return the rows that are younger than the time of their state in `untils`, and lists without old elements."""
     left = {state: dict(values) for state, values in rows.items()}
     for state, until in untils.items():
         if state in _LISTS:

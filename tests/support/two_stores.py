@@ -71,7 +71,7 @@ class TwoStores:
 
 @contextmanager
 def two_stores(moto: S3Server, folder: Path, *, from_moto: bool) -> Iterator[TwoStores]:
-    """Yield versitygw and moto, as source and target or the other way round; each has an empty bucket of one name."""
+    """Yield versitygw and moto, as source and target or the other way round; each has an empty bucket `BUCKET`."""
     (objects := folder / "objects").mkdir()
     with strict_s3_server(objects, keys="own-") as versity:
         source, target = (moto, versity) if from_moto else (versity, moto)

@@ -49,7 +49,7 @@ class Untouched:
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 name = data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0").decode()
                 at += _EVENT.size + length
-                assert not mask & _OVERFLOWN, "more was done than the system could tell"
+                assert not mask & _OVERFLOWN, "there were more changes than the kernel could queue"
                 deeds |= {f"{self._folders[watch] / name} was {_DEEDS[bit]}": None for bit in _DEEDS if mask & bit}
         return list(deeds)
 
@@ -62,7 +62,7 @@ class Untouched:
 
 @contextmanager
 def untouched(*roots: Path) -> Iterator[Untouched]:
-    """Watch all folders below these (Linux only)."""
+    """Watch the folders `roots` and all folders below them (Linux only)."""
     libc = ctypes.CDLL(None, use_errno=True)
     inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if inotify < 0:

@@ -1,7 +1,7 @@
-"""Runs `rescale` in processes that start fast: forks of one that has imported everything.
+"""Runs `rescale` in processes that start fast: forks of a process that has imported everything.
 
-Steps run in the same process, without Spark. The order of storage calls is that of a real run, as sweeps over all calls
-need.
+Steps run in the same process, without Spark. Storage calls come in the order of a real run, because some tests go
+through all calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
     """Run `rescale` in a separate process and session; return its exit code, which is negative for a signal."""
     waits = disk_waits.are_real()
     process = _context.Process(target=_run, args=(list(arguments), faults, part_size, waits, dict(os.environ)))
-    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the fork server finds modules
         process.start()
     process.join()
     code = process.exitcode
@@ -57,7 +57,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
 
 def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, environment: dict[str, str]) -> None:
     os.setsid()
-    os.environ.clear()  # of what there was when the first one began
+    os.environ.clear()  # it is the environment in which the fork server began
     os.environ.update(environment)
     with open(f"{faults.log}.out", "a") as out:
         os.dup2(out.fileno(), 1)

@@ -30,8 +30,8 @@ _STATE, _INODE, _LISTENING = 3, 9, "0A"
 class Watch:
     """Observes all processes with `environment`, several times a second during the block.
 
-    `environments` has the environments by the command lines seen so far, `addresses` an owner by each listening
-    address.
+    `environments` has the environment of each command line seen so far, and `addresses` a command line that listens at
+    each address.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Watch:
         self.environments: dict[str, dict[str, str]] = {}
         self.addresses: dict[str, str] = {}
         self._known: dict[int, _Seen] = {}
-        self._one_looks = threading.Lock()
+        self._scan_lock = threading.Lock()
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look)
 
@@ -65,7 +65,7 @@ class Watch:
 
     def _all(self) -> list[_Seen]:
         """Return all processes that run now; within one scan, no process id is reused."""
-        with self._one_looks:
+        with self._scan_lock:
             known, self._known = self._known, {}
             for pid in psutil.pids():
                 with suppress(psutil.NoSuchProcess):
@@ -81,15 +81,15 @@ class Watch:
         return lines
 
     def _look(self) -> None:
-        heard: set[str] = set()
+        noted: set[str] = set()
         while not self._over.wait(_PERIOD):
-            listened = _listened()
+            listening = _listening_sockets()
             for process in self.processes():
                 with suppress(psutil.Error):
                     self.environments.setdefault(" ".join(process.cmdline()), process.environ())
-                    if listened - heard:
+                    if listening - noted:
                         self._note_addresses(process)
-            heard = listened
+            noted = listening
 
     def _note_addresses(self, process: psutil.Process) -> None:
         line = " ".join(process.cmdline())
@@ -99,7 +99,7 @@ class Watch:
 
 
 class _Seen:
-    """A process, and whether its environment has a mark after it had time to execute another program."""
+    """A process, and whether its environment has a mark; a "no" may change while the process is young."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
@@ -126,7 +126,7 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-def _listened() -> set[str]:
+def _listening_sockets() -> set[str]:
     """Return the inodes of listening sockets on this machine; finding their processes takes much longer."""
     lines = [line.split() for name in _SOCKETS for line in name.read_text().splitlines()[1:]]
     return {fields[_INODE] for fields in lines if fields[_STATE] == _LISTENING}

@@ -25,7 +25,7 @@ CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
 """Folder of DAGs that are scheduled on assets of published results."""
 
 _OPTIONS = {
-    # Airflow notices a killed worker sooner than after five minutes, and kills none that waits on a busy machine.
+    # Airflow notices a killed worker sooner than after five minutes, and does not kill workers on a busy machine.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "120",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",

@@ -110,16 +110,16 @@ class _Handler(BaseHTTPRequestHandler):
     def decide(self, asked: Asked) -> Treatment:
         raise NotImplementedError
 
-    def _hand_on(self) -> None:
+    def _forward(self) -> None:
         body = cache(lambda: self.rfile.read(int(self.headers["Content-Length"] or 0)))
-        deed = self.decide(Asked(self.command, self.path, self.headers, body))
-        time.sleep(deed.pause)
-        if deed.reset and not deed.carried_out:
+        treatment = self.decide(Asked(self.command, self.path, self.headers, body))
+        time.sleep(treatment.pause)
+        if treatment.reset and not treatment.carried_out:
             self._reset()
             return
         body()  # else the next request on this connection would begin with it
-        if not deed.carried_out and deed.instead:
-            self._refuse(*deed.instead, deed.message)
+        if not treatment.carried_out and treatment.instead:
+            self._refuse(*treatment.instead, treatment.message)
             return
         connection = HTTPConnection(*self.upstream, timeout=_SERVER_SECONDS)
         try:
@@ -132,14 +132,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         finally:
             connection.close()
-        if deed.reset:
+        if treatment.reset:
             self._reset()
-        elif deed.instead:
-            self._refuse(*deed.instead, deed.message)
+        elif treatment.instead:
+            self._refuse(*treatment.instead, treatment.message)
         else:
-            self._answer(answer, content, cut=deed.cut)
+            self._answer(answer, content, cut=treatment.cut)
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _hand_on  # noqa: N815
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _forward  # noqa: N815
 
     def _answer(self, answer: HTTPResponse, content: bytes, *, cut: bool) -> None:
         self.send_response_only(answer.status, answer.reason)

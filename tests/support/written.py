@@ -24,7 +24,7 @@ def write_savepoint(
     max_parallelism: int,
     tag: int = HandleTag.SAVEPOINT_KEY_GROUPS,
 ) -> str:
-    """Write a savepoint of key groups with their records, under a matching header; return its directory."""
+    """Write a savepoint of key groups with their records, which the header describes; return its directory."""
     directory.mkdir(parents=True)
     subtasks = []
     for subtask in range(parallelism):

@@ -144,7 +144,7 @@ def test_runs_that_lose_the_database_go_on(
     flink.savepoint = source
     database.start()
 
-    with airflow.ended_started_again():
+    with airflow.restarted_components():
         asked.answer("Reject")
         assert [run.end() for run in (moved, taken, asked)] == ["success", "success", "failed"]
         assert moved.task("reshuffle_keyed_state")["try_number"] > 1, "its worker did not end"

@@ -101,7 +101,7 @@ def airflow(*arguments: str) -> list[str]:
 
 
 def dag_folder() -> Path:
-    """Return the folder of the DAGs. Raises `RequestError` if they are not installed."""
+    """Return the folder of the DAGs. Raises `RequestError` if no DAGs are installed."""
     for folder in _DAG_FOLDERS:
         if (folder / f"{DAG_ID}.py").is_file():
             return folder

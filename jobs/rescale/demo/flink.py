@@ -49,7 +49,7 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     jars = _jars(say)
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
-        _run(["javac", "-nowarn", "-d", str(classes), "-cp", _path(jars), str(program)], "the compiler")
+        _run(["javac", "-nowarn", "-d", str(classes), "-cp", _class_path(jars), str(program)], "the compiler")
     before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
     after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
     if _content(before) != _content(after):
@@ -69,7 +69,7 @@ def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path
                 *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={logging}"),
                 f"-Djava.io.tmpdir={scratch}",
                 *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
-                *("-cp", _path(class_path), "Restored", str(savepoint), str(parallelism)),
+                *("-cp", _class_path(class_path), "Restored", str(savepoint), str(parallelism)),
             ],
             "Flink",
         )
@@ -77,8 +77,8 @@ def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path
     return [UserState(int(subtask), user, int(clicks), pages) for subtask, user, clicks, pages in lines]
 
 
-def _content(held: Sequence[UserState]) -> list[tuple[str, int, str]]:
-    return sorted((state.user, state.clicks, state.pages) for state in held)
+def _content(states: Sequence[UserState]) -> list[tuple[str, int, str]]:
+    return sorted((state.user, state.clicks, state.pages) for state in states)
 
 
 def _downloaded(directory: str, folder: Path) -> Path:
@@ -114,12 +114,12 @@ def _unpack(archive: Path, library: Path) -> None:
         owned.replace(jar, library / jar.name)
 
 
-def _path(entries: Sequence[Path]) -> str:
+def _class_path(entries: Sequence[Path]) -> str:
     return os.pathsep.join(map(str, entries))
 
 
 def _run(command: Sequence[str], what: str) -> str:
-    """Return the output of a program. Raises `RescaleError` with the end of its standard error if it fails."""
+    """Return the output of a program. Raises `RescaleError`, with the end of the error output, if the program fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RescaleError(f"{what} failed", found="\n".join(done.stderr.splitlines()[-10:]))

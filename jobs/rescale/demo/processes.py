@@ -1,4 +1,4 @@
-"""Processes of the demo, which end with it together with all their descendants.
+"""Processes of the demo: when the demo ends, they and all their descendants end.
 
 A process passes its environment on to its children, even to those that outlive it or leave its session. So each process
 that is started here gets a mark in its environment, and all processes with this mark are its descendants. The demo has

@@ -110,7 +110,7 @@ def _knows_the_dag(home: AirflowHome) -> bool:
 
 
 def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[str, dict[str, str]]:
-    """Return the server's answer to a GET, or with `data` to a POST; empty if there is none, or an error."""
+    """Return the server's answer to a GET, or with `data` to a POST; empty without an answer or after an error."""
     headers = {"Content-Type": "application/json", "Authorization": authorization}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:

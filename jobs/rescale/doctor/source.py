@@ -30,13 +30,14 @@ def check_source(checks: CheckList, source: str) -> int | None:
     with checks.trying(subject, tried, "nothing can be planned for a snapshot that cannot be read") as trial:
         snapshot = open_readable(source)
         result = f"{counted(len(snapshot.operators), 'operator')}, {human_bytes(snapshot.bytes)} of state"
-        unread = [operator for operator in snapshot.operators if operator.unread is not None]
+        unread_labels = [operator.label for operator in snapshot.operators if operator.unread is not None]
         if snapshot.missing:
             meaning = f"{counted(len(snapshot.missing), 'file')} of state are missing, such as {snapshot.missing[0]}"
             advice = "find out who deletes files there, and name a complete snapshot"
             trial.fail(result, meaning, advice)
-        elif unread:
-            meaning = f"the state of {counted(len(unread), 'operator')} cannot be read, such as {unread[0].label}"
+        elif unread_labels:
+            number = counted(len(unread_labels), "operator")
+            meaning = f"the state of {number} cannot be read, such as {unread_labels[0]}"
             trial.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
             trial.ok(result, "a run can be planned")

@@ -25,7 +25,7 @@ from rescale.text.errors import LockedError, RequestError, RescaleError
 from rescale.text.units import counted
 
 MOST_SKEW_SECONDS = 60
-"""Largest difference between the clocks of this machine and the store without a warning; S3 refuses 15 minutes."""
+"""Largest difference between the clocks of this machine and the store without a warning; S3 allows up to 15 minutes."""
 
 _SUBJECT = "target"
 
@@ -158,7 +158,7 @@ class _Probes:
         staging = join(beside(self._target), STAGING)
         with self._trying(
             "write a probe in parts, and abort another such upload",
-            "a run writes large files in parts, and aborts what was left open",
+            "a run writes large files in parts, and aborts uploads that were left open",
         ) as trial:
             self._store.begin_parts(self._parts, staging)
             self._store.abort_parts(self._parts)

@@ -38,7 +38,7 @@ class OperatorStateHeader:
 
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
-    """Return the header in `data`, which must end behind the header (if compressed, behind the snappy identifier).
+    """Return the header in `data`, which must end after the header (if compressed, after the snappy identifier).
 
     `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a
     serializer's class is unknown and the states cannot be delimited without it (`state_starts`).

@@ -122,10 +122,10 @@ def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        both = merge_snapshots(snapshot, others[name])
-        if both is None:
+        merged = merge_snapshots(snapshot, others[name])
+        if merged is None:
             return None
-        serializers[name] = both
+        serializers[name] = merged
     out = ByteWriter().utf(info.name).i32(info.kind)
     out.i32(len(info.options))
     for key, value in info.options:

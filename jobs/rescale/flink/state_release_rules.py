@@ -84,10 +84,10 @@ def operator_state_reason(state: str, writer: int, line: ReleaseLine) -> Reason 
 
     `writer` is the major version of Flink (1 or 2) that wrote the state, and `line` the release that is to restore it.
     """
-    gone = _GONE.get(state)
-    if gone is not None and writer < line.major:
-        why = f"{gone.what}, a class that connectors for Flink {line.major} do not contain"
-        return Reason(Restores.NO, why, gone.rule, gone.way)
+    removed_class = _GONE.get(state)
+    if removed_class is not None and writer < line.major:
+        why = f"{removed_class.what}, a class that connectors for Flink {line.major} do not contain"
+        return Reason(Restores.NO, why, removed_class.rule, removed_class.way)
     connector = _CONNECTOR_STATES.get(state)
     return _connector_reason(connector, line) if connector is not None else None
 

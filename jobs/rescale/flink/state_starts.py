@@ -22,18 +22,18 @@ _SERIALIZER = re.compile(
 )
 """Key of a serializer (`CommonSerializerKeys`), followed by the version of the proxy that wrote it."""
 
-_BEHIND_NAME = re.compile(
+_AFTER_NAME = re.compile(
     rb"\x00\x00\x00[\x00-\x04]\x00\x00\x00[\x00-\x02]"
     rb"(?:\x00(?:\x10KEYED_STATE_TYPE|\x20OPERATOR_STATE_DISTRIBUTION_MODE)\x00[\x01-\x40][A-Z_]+)*"
     rb"\x00\x00\x00[\x01-\x03](?=" + _SERIALIZER.pattern + rb")"
 )
-"""Bytes behind the name of a state: kind (`BackendStateType`), options (`CommonOptionsKeys`), number of serializers."""
+"""Bytes after the name of a state: kind (`BackendStateType`), options (`CommonOptionsKeys`), number of serializers."""
 
 
 def state_starts(reader: ByteReader) -> tuple[int, ...]:
     """Return the offsets at which a state seems to begin, between the reader's position and its end."""
-    behind_names = _BEHIND_NAME.finditer(reader.data, reader.position, reader.end)
-    return tuple(start for match in behind_names for start in _names_before(reader, match.start()))
+    matches = _AFTER_NAME.finditer(reader.data, reader.position, reader.end)
+    return tuple(start for match in matches for start in _names_before(reader, match.start()))
 
 
 def serializer_starts(reader: ByteReader, end: int) -> tuple[int, ...]:

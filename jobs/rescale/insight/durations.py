@@ -26,9 +26,9 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers start theirs. Workers start for more than
-a little work, unless it only copies local files. `rescale run` has one process for all steps; it plans and publishes in
-the time in which the processes of the other steps would start."""
+"""Seconds until the process of a step starts its work, and until its workers start theirs. A step starts workers if it
+has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local files. `rescale run` has one
+process for all steps; it plans and publishes in the time in which the processes of the other steps would start."""
 
 
 class Rates(NamedTuple):
@@ -149,15 +149,15 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-    places = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer = places / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
+    places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
+    transfer = places_in_s3 / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
     has_workers = False
     for step, work, size, by_python in (
         ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
         ("redistribute", elements, dealt, 0),
         ("validate", compared + changes / 2, plan.bytes_moved, rekeyed + dealt),
     ):
-        starts_workers = not has_workers and (size if places else by_python) > LITTLE_BYTES
+        starts_workers = not has_workers and (size if places_in_s3 else by_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
         start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
         yield StepSeconds(step, start + (work + transfer * size) / CORES)

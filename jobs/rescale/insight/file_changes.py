@@ -65,7 +65,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """The files of checkpoint `b` that differ from those of the earlier checkpoint `a` of the same job.
 
     `seconds` is the time between the checkpoints, None if the store does not know when they were written.
-    `round_seconds` and `run_seconds` estimate a round from `b`, and a full run of it, at the parallelism of the job.
+    `round_seconds` and `run_seconds` estimate a round from `b`, and a full run from `b`, at the parallelism of the job.
     `pays` says whether a round is much faster.
     """
 
@@ -92,8 +92,8 @@ class FileChanges(msgspec.Struct, frozen=True):
         """Return the changes with the estimates.
 
         `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
-        directories of which a round reads files, and `new_directories` the number of those that the base has for the
-        rows in them. Every row counts as a changed key.
+        directories of which a round reads files, and `new_directories` the number of directories in the base that
+        these rows belong to. Every row counts as a changed key.
         """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 

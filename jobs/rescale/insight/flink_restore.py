@@ -1,20 +1,20 @@
 """Flink's own restore of a snapshot at another parallelism: the bytes that each subtask reads and writes again.
 
-`StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. Of a key-group stream
-the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is
-downloaded whole (`RocksDBIncrementalRestoreOperation`):
+`StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. From a key-group
+stream the subtask reads only its own key groups, but puts every record of these into its backend one by one. It
+downloads a RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 
 * a single directory is opened unchanged; a range deletion hides the rows outside the subtask's range;
-* of several directories, one becomes the base: the one with most key groups of the subtask, if equal the one with the
-  largest share of such key groups, if equal the first
+* of several directories, one becomes the base: the one with the most key groups of the subtask; among equals the one
+  with the largest share of such key groups; among equals again the first
   (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
   `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of all others are copied into it one by one.
 
 At twice the parallelism, every directory is cut in two, and nothing is copied. At one and a half times the parallelism,
 some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
-(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) where no earlier rescale left foreign rows in them;
-Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle, whatever
-key groups the handle has.
+(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if no earlier rescale left foreign rows in these
+files; Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle,
+whatever key groups the handle has.
 
 For a changelog the subtask first restores the materialised part in this way. Then it reads all changes of every handle
 that it gets, in order, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
@@ -95,18 +95,19 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
 
 def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
     """Return the handles that each new subtask gets, in the order of the old subtasks."""
-    given: list[list[Holder]] = [[] for _ in range(parallelism)]
+    handles: list[list[Holder]] = [[] for _ in range(parallelism)]
     for holder in holders:
         if parallelism == operator.parallelism:
-            given[holder.subtask].append(holder)
+            handles[holder.subtask].append(holder)
             continue
-        held = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
+        covered = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
         first, last = (
-            subtask_of_key_group(operator.max_parallelism, parallelism, group) for group in (held.first, held.last)
+            subtask_of_key_group(operator.max_parallelism, parallelism, group)
+            for group in (covered.first, covered.last)
         )
         for subtask in range(first, last + 1):
-            given[subtask].append(holder)
-    return given
+            handles[subtask].append(holder)
+    return handles
 
 
 def _from_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
@@ -140,12 +141,12 @@ def _with_databases(
     """
     base = best_base([database.key_groups for database in databases], own)
     others = [database for i, database in enumerate(databases) if i != base]
-    taken = [database.key_groups.intersection(own) for database in others]
+    shared = [database.key_groups.intersection(own) for database in others]
     return replace(
         files,
         handles=tuple(database.subtask for database in databases),
         read=files.read + sum(database.size for database in databases),
-        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in taken),
+        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in shared),
         base=databases[base].subtask,
         hidden=tuple(_outside(databases[base].key_groups, own)),
         copied=tuple(database.subtask for database in others),
@@ -168,7 +169,10 @@ def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Chang
 
 
 def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
-    """Return the index of the database, by its key groups, that a subtask with the key groups `own` opens."""
+    """Return the index of the database that a subtask with the key groups `own` opens.
+
+    `handles` are the key groups of the databases.
+    """
 
     def score(index: int) -> tuple[int, float, int]:
         shared = len(handles[index].intersection(own))

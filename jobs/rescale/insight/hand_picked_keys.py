@@ -1,8 +1,8 @@
 """Keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
 
-A job that chooses the subtask of a record itself keys it by a number found by trial: one that `keyBy` sends to subtask
-0, another for subtask 1, and so on. These numbers depend on parallelism and max parallelism. In another shape several
-of them go to the same subtask and other subtasks idle, and Flink does not warn.
+Some jobs choose the subtask of a record themselves. They have found a number by trial for each subtask that `keyBy`
+sends to this subtask, and use these numbers as keys. The numbers depend on parallelism and max parallelism. In another
+shape several of them go to the same subtask, other subtasks get no records, and Flink does not warn.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class PickedKey:
 
 @dataclass(frozen=True)
 class HandPickedKeys:
-    """The keys of an operator, each the only one of its subtask.
+    """The keys of an operator, each of which is the only key of its subtask.
 
-    `chance` is the probability of that for random keys. `smallest` tells whether the keys are those of `virtual_keys`.
-    In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that fit the new
-    shape and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to subtasks
-    without regard to keys.
+    `chance` is the probability that random keys are so distributed. `smallest` tells whether the keys are those of
+    `virtual_keys`. In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that
+    fit the new shape and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to
+    subtasks without regard to keys.
     """
 
     operator_id: str

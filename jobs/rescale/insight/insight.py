@@ -96,19 +96,19 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
-    asked = _requested_restore(plan, snapshot, parallelisms)
+    requested = _requested_restore(plan, snapshot, parallelisms)
     records = {
         operator.operator_id: _records(operator, planned[operator.operator_id], snapshot)
         for operator in snapshot.operators
         if planned[operator.operator_id].rekeyed_bytes
     }
     return Insight(
-        (asked, *(() if asked.refused else _scaled_restores(snapshot, parallelisms))),
+        (requested, *(() if requested.refused else _scaled_restores(snapshot, parallelisms))),
         tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
         tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
-        durations(plan, None if asked.refused else asked.operators, records),
+        durations(plan, None if requested.refused else requested.operators, records),
     )
 
 
@@ -124,7 +124,7 @@ def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> i
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the key-group sizes of its databases, read from MANIFESTs and indexes of SST files.
 
-    Returns it unchanged if they are known, or cannot be read.
+    Returns the snapshot unchanged if the sizes are known, or cannot be read.
     """
     databases = [database for operator in snapshot.operators for database in operator.databases]
     if not databases or any(database.measured for database in databases):
@@ -187,12 +187,12 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
             yield keys
 
 
-def _scaled_restores(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
-    """Yield the restores at `SCALES`, except at the old and at the `asked` parallelisms, each once."""
+def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
+    """Yield the restores at `SCALES`, except at the old and at the `requested` parallelisms, each once."""
     keyed = list(_keyed_operators(snapshot))
     shown = [[o.parallelism for o in keyed]]
-    if asked:
-        shown.append([asked[o.operator_id] for o in keyed])
+    if requested:
+        shown.append([requested[o.operator_id] for o in keyed])
     for scale in SCALES:
         if (shape := [scale.of(o) for o in keyed]) not in shown:
             shown.append(shape)

@@ -1,7 +1,8 @@
 """Estimated number of records of keyed state: the time of a run depends on records as much as on bytes.
 
 The properties of the largest SST files tell how many rows they hold, and the framing of a canonical key group tells how
-large its records are. The bytes that are read do not grow with the state, and no loop is compiled for them.
+large its records are. The bytes that are read do not grow with the state, and no Numba loop has to be compiled to read
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ USUAL_RECORD = 200
 """Assumed bytes of a record where they are unknown: in heap state, changelogs, and files that cannot be read."""
 
 _MOST_TABLES = 32
-"""Largest number of SST files whose properties are read, unless there are more states: one of each is read."""
+"""Largest number of SST files whose properties are read. If there are more states, one file of each state is read."""
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Largest number of bytes that are read of a canonical key group."""
@@ -59,10 +60,10 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
         return 0
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
 
-    each = max(1, _MOST_TABLES // len(by_state))
+    tables_per_state = max(1, _MOST_TABLES // len(by_state))
     rows = 0
     for tables_of_state in by_state.values():
-        largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:each]
+        largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
         entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
         read = sum(table.extent.length for table in largest)
         rows += entries * sum(table.extent.length for table in tables_of_state) // read

@@ -2,7 +2,7 @@
 
 Subtasks own runs of key groups of nearly equal length. If the parallelism does not divide the max parallelism, some
 subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be uneven: a *hot* key
-group holds so many that no parallelism can spread them.
+group holds so many bytes that no parallelism can spread them.
 """
 
 from __future__ import annotations

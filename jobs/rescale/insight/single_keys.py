@@ -67,7 +67,7 @@ _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
-    """Yield (subtask, keys) for each part of its state, with at most two keys."""
+    """Yield (subtask, keys) for each part of a subtask's state, with at most two keys."""
     for stream, groups in filled:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)

@@ -52,8 +52,8 @@ class EstimatedRequests:
 class EstimatedStage:
     """A stage of a run.
 
-    `most_bytes` has the largest task, `shuffled` bytes pass between executors, and `limit` names the scarcest
-    resource.
+    `most_bytes` are the bytes of the largest task, `shuffled` bytes pass between executors, and `limit` names the
+    scarcest resource.
     """
 
     name: str
@@ -129,7 +129,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         requests = EstimatedRequests(_parts(size, part), _parts(size, part))
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
-    across = 1 - 1 / cluster.executors
+    remote_share = 1 - 1 / cluster.executors
     total = sum(records.bytes for records in work.rekeyed)
     if total:
         read = sum(read_tasks(records, cluster) for records in work.rekeyed)
@@ -144,17 +144,20 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
         writing = EstimatedRequests(_parts(total, part), 0)
-        shuffled = int(total * across)
+        shuffled = int(total * remote_share)
         cpu *= 1 - _SORTING
-        yield _UntimedStage("write records", written, total, largest, cpu, 1, 1 + across, 1, writing, shuffled)
-    both = work.bytes - total
-    compared = [(both, WHOLE_KEY_GROUPS.compare), *((records.bytes, records.rates.compare) for records in work.rekeyed)]
+        yield _UntimedStage("write records", written, total, largest, cpu, 1, 1 + remote_share, 1, writing, shuffled)
+    copied = work.bytes - total
+    compared = [
+        (copied, WHOLE_KEY_GROUPS.compare),
+        *((records.bytes, records.rates.compare) for records in work.rekeyed),
+    ]
     size = work.bytes
     if size:
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
         cpu = sum(part / rate for part, rate in compared) / size
-        reads = _reads(both, min(UNIT_SIZE, both)) * 2
+        reads = _reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
             _reads(n.bytes, n.bytes // n.pieces) + _reads(n.bytes, n.bytes // n.new_pieces) for n in work.rekeyed
         )

@@ -80,5 +80,5 @@ def _readable(rekeying: Rekeying) -> list[int]:
 
 def _is_cut(rekeying: Rekeying) -> bool:
     """Return whether several tasks can write a new stream."""
-    made = rekeying.stream_type
-    return made is RekeyedDirectory or (made is RekeyedKeyGroups and not rekeying.compressed)
+    stream_type = rekeying.stream_type
+    return stream_type is RekeyedDirectory or (stream_type is RekeyedKeyGroups and not rekeying.compressed)

@@ -368,8 +368,6 @@ def _is_written_by_row(rekeying: Rekeying) -> bool:
     return rekeying.stream_type is RekeyedDirectory
 
 
-
-
 def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:
     header = database.header_extent
     return database_place(database, piece_of(header._replace(file=numbers[header.file]))).renumbered(numbers)

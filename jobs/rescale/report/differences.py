@@ -33,7 +33,7 @@ class StateAmount(msgspec.Struct, frozen=True):
 
 
 class DiffedState(msgspec.Struct, frozen=True):
-    """Comparison of a state; `differences` lists the first of at least `differing_at_least`.
+    """Comparison of a state. `differences` lists the first differences; there are at least `differing_at_least`.
 
     `remark` explains the differences where they have a known common cause.
     """
@@ -50,7 +50,7 @@ class DiffedState(msgspec.Struct, frozen=True):
 
 
 class DiffedOperator(msgspec.Struct, frozen=True):
-    """Comparison of an operator; `differences` concern the operator itself. `a` or `b` is null if missing."""
+    """Comparison of an operator; `differences` concern the operator itself. `a` or `b` is null if it is missing."""
 
     operator_id: str
     label: str
@@ -62,7 +62,7 @@ class DiffedOperator(msgspec.Struct, frozen=True):
 
 
 class DiffDocument(msgspec.Struct, frozen=True):
-    """The answer of `diff`: two snapshots, named by their directories; `a` is compared after the `surgery`."""
+    """The answer of `diff`: `a` and `b` are the snapshots' directories; `surgery` changed A before it was compared."""
 
     verdict: Literal["equal", "different"]
     equal: bool

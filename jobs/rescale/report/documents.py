@@ -1,6 +1,6 @@
 """The JSON documents that commands print and that reports are made from, as typed values.
 
-The JSON has the names of the fields; UNSET fields are omitted.
+The keys of the JSON are the names of the fields; UNSET fields are omitted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class DealtState(msgspec.Struct, frozen=True):
 
 
 class KafkaPartition(msgspec.Struct, frozen=True):
-    """Position of a Kafka source in a partition: the next offset, and the first one not to be read (None for no
-    end)."""
+    """Position of a Kafka source in a partition.
+
+    `next` is the offset that it reads next. `stop` is the first offset that it will not read, or None without an end.
+    """
 
     topic: str
     partition: int
@@ -69,7 +71,11 @@ class KafkaSource(msgspec.Struct, frozen=True):
 
 
 class InspectedState(msgspec.Struct, frozen=True):
-    """A keyed state, or an operator state with its bytes; `content` has types, or the number of elements."""
+    """A state of an operator.
+
+    `content` lists the types of a keyed state, or the number and size of the elements of an operator state. Only an
+    operator state has `bytes`.
+    """
 
     name: str
     type: str

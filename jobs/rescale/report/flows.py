@@ -59,11 +59,11 @@ def stays_together(old: KeyedShape, new: KeyedShape) -> bool:
 
 
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
-    """Yield the runs of adjacent key groups that move together; none if the records of a key group do not."""
+    """Yield the runs of adjacent key groups that move together; none if a key group's records spread."""
     if not stays_together(old, new):
         return
-    rounds = range(0, old.max_parallelism, new.max_parallelism)
-    cuts = sorted({*old.starts, *(start + turn for turn in rounds for start in new.starts)})
+    offsets = range(0, old.max_parallelism, new.max_parallelism)
+    cuts = sorted({*old.starts, *(start + offset for offset in offsets for start in new.starts)})
     for first, end in pairwise(cut for cut in cuts if cut <= old.max_parallelism):
         new_first = first % new.max_parallelism
         yield Flow(old.owner(first), new.owner(new_first), first, end - 1, new_first)
@@ -82,6 +82,6 @@ def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: in
         return owners * min(most, shape.parallelism) // shape.parallelism
 
     rows, columns = min(most, old.parallelism), min(most, new.parallelism)
-    below = matrix_indices(new)[np.arange(old.max_parallelism) % new.max_parallelism]
-    cells = matrix_indices(old) * columns + below
+    new_indices = matrix_indices(new)[np.arange(old.max_parallelism) % new.max_parallelism]
+    cells = matrix_indices(old) * columns + new_indices
     return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)

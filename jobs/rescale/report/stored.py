@@ -75,7 +75,7 @@ def report_of(
     line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> bytes:
-    """Return the HTML page of a `document_of`; the arguments and errors are the same."""
+    """Return the HTML page of the document that `document_of` returns; arguments and errors are the same."""
     document = document_of(uri, allow_prefixes, uids, line, moves)
     if document.plan is None:
         return html_report(document)
@@ -93,7 +93,8 @@ def document_of(
     """Return the document of a report on a snapshot, a plan's file, or the target of a run.
 
     `allow_prefixes`, `uids` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
-    says what it would restore from the snapshot. Raises `RequestError` if documents of a run are damaged or not ours.
+    says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged or not
+    ours.
     """
     digest = None if uri.endswith(".json") else claimed_by(uri)
     plan = Places(uri, digest).plan if digest is not None else uri

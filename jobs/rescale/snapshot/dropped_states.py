@@ -1,7 +1,7 @@
 """Drop single states of an operator, which keeps its other states.
 
-Operator state stores the elements of each state apart, so dropping a state removes its elements from the stream. The
-records of keyed states are mixed. Their readers skip the records of the states in `Operator.dropped_states`.
+Operator state stores the elements of each state separately, so dropping a state removes its elements from the stream.
+The records of keyed states are mixed. Their readers skip the records of the states in `Operator.dropped_states`.
 """
 
 from __future__ import annotations

@@ -47,14 +47,14 @@ def _layout(operator: Operator) -> Iterator[str]:
     """Compare keyed state with the key groups that Flink will assume without a check at the stored parallelism."""
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
-        without = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
+        stateless = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:
             own = operator.key_groups_of(stream.subtask)
             if stream.key_groups != own:
                 yield (
                     f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
-                    f"its keyed state holds {stream.key_groups}; started at parallelism {operator.parallelism}, Flink "
-                    "would silently drop the key groups that the subtask does not own"
+                    f"its keyed state holds {stream.key_groups}; if the job starts at parallelism "
+                    f"{operator.parallelism}, Flink silently drops the key groups that the subtask does not own"
                 )
             for key_group in stream.key_groups:
                 if key_group in holders:
@@ -65,7 +65,7 @@ def _layout(operator: Operator) -> Iterator[str]:
                     break
                 holders[key_group] = stream.subtask
         if streams:
-            owned = {key_group for subtask in without for key_group in operator.key_groups_of(subtask)}
+            owned = {key_group for subtask in stateless for key_group in operator.key_groups_of(subtask)}
             gap = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned]
             if gap:
                 yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"

@@ -31,7 +31,7 @@ _MOST_KEYS = 10_000
 class KeySample(NamedTuple):
     """Sampled keys: key i is at the start of `data[starts[i]:limits[i]]`, in key group `groups[i]`.
 
-    The bytes behind the key are the rest of its record's key, such as the namespace.
+    The bytes after the key are the rest of its record's key, such as the namespace.
     """
 
     data: Bytes

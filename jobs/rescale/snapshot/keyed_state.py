@@ -141,7 +141,10 @@ class Database:
 
 
 class ChangeSet(NamedTuple):
-    """Changes of a changelog: the change set that begins at `offset` of `extent`, or a list in `_metadata` (None)."""
+    """Changes of a changelog.
+
+    They are the change set that begins at `offset` of `extent`, or a list in `_metadata` (`offset` None).
+    """
 
     extent: Extent
     offset: int | None
@@ -153,8 +156,8 @@ class Changelog:
 
     Only rows of `key_groups` count. `base` may be empty or have several parts, which may hold other key groups, too.
     `parsed` is the header of the state after all changes, None if a serializer is unknown; `header` has the bytes of
-    that header, which no file has. `logged` are the names of the states that the changes describe, and `log_size` is
-    the size of the changes in bytes.
+    that header, which Rescale composes, because no file has them. `logged` are the names of the states that the changes
+    describe, and `log_size` is the size of the changes in bytes.
     """
 
     subtask: int

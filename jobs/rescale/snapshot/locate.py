@@ -117,7 +117,7 @@ class Locator:
                     f"copy the files below {quoted(path.rpartition('/')[0])} to a local directory or to S3, and give "
                     "the new place: ",
                     mention("moved", "OLD=NEW"),
-                    ". Files below the directory of the snapshot are found without it",
+                    ". Rescale finds files below the directory of the snapshot without this",
                 ),
             ) from None
 
@@ -136,7 +136,7 @@ class Locator:
                 path=self.files[0],
                 expected=" or ".join(f"below {allowed}" for allowed in self._allowed),
                 found=uri,
-                advice="take a savepoint instead of a checkpoint with files of its own"
+                advice="take a savepoint, whose files all lie in its own directory"
                 if local_from_s3
                 else Advice(
                     "if the file belongs to the job, allow its place: ",

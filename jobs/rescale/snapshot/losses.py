@@ -50,12 +50,13 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
     """Yield a sentence if files are missing that handles place beside `_metadata`."""
-    gone = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
-    if gone and is_checkpoint_directory(snapshot.directory):
+    missing = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
+    if missing and is_checkpoint_directory(snapshot.directory):
         yield (
-            f"{len(gone)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
-            f"{gone[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native savepoint, "
-            "and cannot restore them: if that savepoint still exists, copy its files with these names to this directory"
+            f"{len(missing)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
+            f"{missing[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native "
+            "savepoint, and cannot restore them: if that savepoint still exists, copy its files with these names to "
+            "this directory"
         )
 
 

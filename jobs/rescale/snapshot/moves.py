@@ -117,7 +117,7 @@ def find_moves(
         if len(fitting) > 1:
             raise _ambiguous(metadata_uri, path, fitting)
         chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
-    moved = tuple(sorted({move for move in chosen.values() if not _is_left(move, recorded, directory)}))
+    moved = tuple(sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)}))
     for path, move in chosen.items():
         now = moved_place(path, moved)
         if move in moved and now not in (None, _target(path, move)):
@@ -163,7 +163,7 @@ def _sizes(uris: Collection[str]) -> dict[str, int]:
     return {uri: pin.size for uri, pin in stats_of(sorted(uris)).items() if pin is not None}
 
 
-def _is_left(move: Move, recorded: Mapping[str, FileSize], directory: str) -> bool:
+def _old_files_remain(move: Move, recorded: Mapping[str, FileSize], directory: str) -> bool:
     """Tell whether files are still at the old place, or may be, because reading the old place fails."""
     old = [path for path in recorded if contains(move.old, path)]
     if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):

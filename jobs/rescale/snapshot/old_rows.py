@@ -38,8 +38,8 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
     rows cannot be read.
     """
-    known = [state for header in operator.keyed_headers if header is not None for state in header.states]
-    infos = [state for state in known if state.name == name]
+    states = [state for header in operator.keyed_headers if header is not None for state in header.states]
+    infos = [state for state in states if state.name == name]
     if not infos and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
             "an unknown serializer hides the names of the keyed states, so no state can lose old rows",
@@ -47,7 +47,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             state=name,
             advice="let the TTL of the job itself remove old rows",
         )
-    with_ttl = sorted({state.name for state in known if _has_ttl(state)})
+    with_ttl = sorted({state.name for state in states if _has_ttl(state)})
     if not infos:
         raise RequestError(
             f"no keyed state {name!r} in the operator",

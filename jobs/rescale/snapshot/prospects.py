@@ -117,6 +117,8 @@ def _explained(reason: Reason | None) -> RestoreReason | None:
 
 
 class _Judge:
+    """Judge of what the release line `line` restores of state that Flink of the major version `writer` wrote."""
+
     def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
         self._line = line
         self._writer = writer
@@ -223,7 +225,7 @@ def _others(operator: Operator) -> Iterator[str]:
 
 
 def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
-    """Yield the reasons that follow for the other states from the reasons of the state `name`."""
+    """Yield the reasons of the other states that follow from the reasons of the state `name`."""
     for reason in causes:
         if reason.fails_all:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")

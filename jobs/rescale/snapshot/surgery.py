@@ -168,7 +168,7 @@ def _states(operator: Operator) -> Iterator[LostState]:
     headers = [header for header in operator.keyed_headers if header is not None]
     yield from dict.fromkeys(LostState(s.name, s.state_type, None) for header in headers for s in header.states)
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
-        yield LostState("keyed state", "of a serializer that is not known", None)
+        yield LostState("keyed state", "of an unknown serializer", None)
     if operator.own_raw_keyed:
         yield LostState("raw keyed state", "in a format of the operator's own", None)
     for raw, streams in (("", operator.operator), ("raw ", operator.raw_operator)):

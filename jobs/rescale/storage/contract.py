@@ -109,20 +109,20 @@ class Store(Protocol):
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         """Return exactly `length` bytes from `start` on.
 
-        Raises `SnapshotError` if the file has no such bytes, or not the pinned version.
+        Raises `SnapshotError` if the file ends before, or is not in the pinned version.
         """
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
         """Return a whole file, and the version that was read.
 
-        Raises `SnapshotError` if it has more than `limit` bytes, or not the pinned version.
+        Raises `SnapshotError` if it has more than `limit` bytes, or is not in the pinned version.
         """
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        """Put a file unless there is one; tell whether the file then holds exactly `data`, even by an earlier try."""
+        """Put a file if it is absent; tell whether it then holds exactly `data`, perhaps put by an earlier try."""
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         """Tell whether the store refuses a second `put_if_absent`; `uri` was just put with `data`."""
@@ -149,7 +149,8 @@ class Store(Protocol):
     def copy(self, uri: str, source: Span) -> None:
         """Put a whole file that the store copies from another of its files.
 
-        Raises `SnapshotError` if the pinned version is gone and the store checks pins, and `CopyRefused`.
+        Raises `SnapshotError` if the pinned version is gone and the store checks pins, and `CopyRefused` if the store
+        does not copy this file.
         """
 
     def keep(self, uri: str, source: Span) -> None:

@@ -27,7 +27,7 @@ _ACCESS_POINT = re.compile(
 """ARN of an access point, which boto3 accepts as a bucket, and the key after it. An ARN may have `:` or `/` before the
 access point's name."""
 
-_ELSEWHERE = "copy the whole savepoint to one of these: Rescale then finds its files there"
+_ELSEWHERE = "copy the whole savepoint to such a location, and Rescale finds its files there"
 _ADVICE = {
     "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
     **dict.fromkeys(_S3_SCHEMES, "name a bucket without user or keys: credentials are not part of its name"),

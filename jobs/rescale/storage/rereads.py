@@ -24,7 +24,7 @@ DOCUMENTS = "documents beside the target"
 def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
     """Return the result of `work`, which reads `side`, or both sides; run it again if it raises a final error.
 
-    Raises that error if both runs raise the same one, else `StoreError`, because one of the two reads was wrong.
+    Raises that error if both runs raise it, else `StoreError`, because one of the two reads was wrong.
     """
     try:
         return work()

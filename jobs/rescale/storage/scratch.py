@@ -4,8 +4,8 @@ The name of a directory does not prove who made it, so the first file in it is a
 directory (by name and inode, so that it is not valid for a copy), the process and its machine. The process locks the
 marker (`flock`), and the lock ends with the process. So the directory of a killed process is not locked any more: the
 next process that makes a directory in the same place removes it, and so does `rescale discard`. Only directories with
-such a marker are removed, directly in a place for scratch directories, and never through a link or a mount. A process
-that is killed before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.
+such a marker are removed, only directly in a place for scratch directories, and never through a link or a mount. A
+process that is killed before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 """File with Linux's id of the current boot of this machine, also in containers."""
 
 _STATUS, _STARTED = Path("/proc/self/stat"), 19
-"""Linux's file about this process, and the index of the start time among its fields after the process's name."""
+"""Linux's file about this process, and the index of the start time among the fields after the name of the process."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a file system without locks (`flock(2)`), where scratch directories of other processes stay."""

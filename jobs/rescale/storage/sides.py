@@ -30,7 +30,7 @@ _AWS = "AWS_"
 _PROFILE = "AWS_PROFILE"
 
 _OF_THE_MACHINE = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
-"""Variables that apply to both sides, unless a side has its own. A side unsets one by an empty value."""
+"""Variables that apply to both sides, unless a side has its own. A side unsets such a variable by an empty value."""
 
 _BESIDE_PROFILES = (
     *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"),

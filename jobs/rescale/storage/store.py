@@ -69,7 +69,7 @@ _FORGET = (_s3.cache_clear, _s3_of_source.cache_clear)
 
 
 def forget_stores() -> None:
-    """Forget the opened S3 stores. Call this after a change of their variables: they are opened anew by those."""
+    """Forget the opened S3 stores. Call this after a change of their variables, so that the new values apply."""
     for forget in _FORGET:
         forget()
 

@@ -44,8 +44,8 @@ from support.assembled import (
     Part,
     apply,
     check,
+    check_further_writes,
     check_our_reading,
-    go_on,
     random_steps,
     within,
 )
@@ -196,7 +196,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
         part = Part(path, ALL, STATES, models[number])
         check_our_reading(part, 128, tmp_path)
     check(library, part)
-    go_on(library, part, 128, rng)
+    check_further_writes(library, part, 128, rng)
 
 
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(8)))

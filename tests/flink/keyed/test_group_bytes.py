@@ -67,7 +67,7 @@ def test_negative_counts_and_bytes_behind_the_end_are_errors() -> None:
     all_taken.finish()
     some_left = group()
     some_left.take(98)
-    with pytest.raises(SnapshotError, match="key group 12 of timers has bytes behind its end") as caught:
+    with pytest.raises(SnapshotError, match="key group 12 of timers has bytes after its end") as caught:
         some_left.finish()
     assert caught.value.offset == 98
 

@@ -180,7 +180,7 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
         (simple("BigDec"), "0000000100", "the data ends inside the key", 4),
         (List(LONG_KEY).snapshot, "ffffffff", "an impossible length", 0),
         (List(LONG_KEY).snapshot, "7fffffff00000000", "an impossible length", 0),
-        (Row([LONG_KEY]).snapshot, "21", "a mask of null fields with a bit behind the last field", 0),
+        (Row([LONG_KEY]).snapshot, "21", "a mask of null fields with a bit after the last field", 0),
         (Either(LONG_KEY, TEXT).snapshot, "0200", "an impossible flag", 0),
         (co_grouped(LONG, STRING), "0000", "an impossible flag", 0),
         (co_grouped(LONG, STRING), "0300", "an impossible flag", 0),

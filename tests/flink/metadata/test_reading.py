@@ -115,8 +115,8 @@ INLINE = file(operator(coordinator=InlineStream("c", b"x")))
         (write_metadata(file(operator(subtasks=(Subtask(2, False, SubtaskState()),)))), "out of bounds"),
         (metadata_with("00000080 01 0001 63 00000001 78", "00000080 10", INLINE), "not inline"),
         (write_metadata(file(operator(coordinator=InlineStream("c", b""), fully_finished=True))), "finished"),
-        (write_metadata(file(version=3)) + b"\0", "bytes behind the end"),
-        (write_metadata(file(version=4)) + b"\0", "bytes behind the end"),
+        (write_metadata(file(version=3)) + b"\0", "bytes after the end"),
+        (write_metadata(file(version=4)) + b"\0", "bytes after the end"),
         (write_metadata(replace(file(), properties=b"\xac\xed\x00\x05t\x00\x00")), "not the properties"),
         (metadata_with("0000000000000002020008", "0000000000000003020008", file()), "not the properties"),
         (write_metadata(replace(file(), properties=b"\0\0\0\0")), "not a Java object stream"),
@@ -138,7 +138,7 @@ MASTER = "4960672d 00000003 0000000000000001 00000001"
         ("c96b1696 00000000 00000001 0001 6d 00000000", "impossible size"),
         ("c96b1696 ffffffff 00000001 0001 6d 00000000", "impossible size"),
         ("c96b1696 0000000a 00000001 0001 6d 00000000", "ends too early"),
-        ("c96b1696 0000000c 00000001 0001 6d 00000000 ff", "bytes behind the end"),
+        ("c96b1696 0000000c 00000001 0001 6d 00000000 ff", "bytes after the end"),
         ("c96b1696 0000000b 00000001 0001 6d ffffffff", "ends too early"),
     ],
 )
@@ -176,7 +176,7 @@ def test_unknown_version_is_refused_with_the_known_ones(version: int, known: str
         ("07 00000000 00000000 01 0001 78 ffffffff", "ends too early"),
         ("07 00000000 00000000 0f 0000000000000000 0000000000000001 00000002", "scope"),
         ("07 00000000 00000000 0f ffffffffffffffff 0000000000000001 00000000", "segment"),
-        ("07 00000000 00000000 10 00", "behind the end"),
+        ("07 00000000 00000000 10 00", "after the end"),
         ("08 00000000 00000000 0000000000000000 00000001 00 00000000", "null handle in the base"),
         (
             "08 00000000 00000000 0000000000000000 00000000 00000001 07 00000000 00000000 10",

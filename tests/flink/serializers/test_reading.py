@@ -151,7 +151,7 @@ def test_unknown_serializer_in_a_frame_is_skipped() -> None:
         (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, -1)), "an impossible count"),
         (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, 1 << 30)), "an impossible count"),
         (snapshot(POJO, 2, utf("x.Y") + bytes(12)), "not a map of optional entries"),
-        (pojo({"a": INT + b"\0"}), "bytes behind a serializer snapshot"),
+        (pojo({"a": INT + b"\0"}), "bytes after a serializer snapshot"),
         (pojo({"a": INT[:-1]}), "ends too early"),
     ],
 )

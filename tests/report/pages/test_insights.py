@@ -96,7 +96,7 @@ def test_operator_with_few_keys_has_one_sentence_and_no_table_row() -> None:
 def test_insight_names_keys_picked_by_hand_and_how_to_replace_them() -> None:
     (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
     assert "its 2 keys (7, 9; by chance in 9.0% of cases) each belong to a different one of 4 subtasks" in what
-    assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
+    assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none of them, and 0 several" in what
     assert "(5, 6, the smallest key that Flink sends to each subtask)" in ways
     assert "prepareSnapshotPreBarrier" in ways
     assert "(pending)" in ways

@@ -21,9 +21,9 @@ from support.assembled import (
     Part,
     apply,
     check,
+    check_further_writes,
     check_our_reading,
     flinks_parts,
-    go_on,
     lay_out,
     new_part,
     overlapping,
@@ -49,7 +49,7 @@ def test_assembled_random_databases_are_opened_by_flinks_libraries(
         made = joined(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
         check_our_reading(made, max_parallelism, tmp_path)
         check(libraries[read_by], made)
-        go_on(libraries[read_by], made, max_parallelism, rng)
+        check_further_writes(libraries[read_by], made, max_parallelism, rng)
 
 
 def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
@@ -86,7 +86,7 @@ def test_files_in_level_0_keep_their_order_of_age_per_database(
         epochs = {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files}
         assert epochs == {None} if made_by == "1.20" else len(epochs) == len(family.files)
     check(libraries[read_by], made)
-    go_on(libraries[read_by], made, 128, rng)
+    check_further_writes(libraries[read_by], made, 128, rng)
 
 
 FLINKS = [

@@ -21,9 +21,9 @@ from support.assembled import (
     Part,
     apply,
     check,
+    check_further_writes,
     check_our_reading,
     flinks_parts,
-    go_on,
     lay_out,
     new_part,
     overlapping,
@@ -92,7 +92,7 @@ def test_dirty_databases_are_compacted_into_one_clean_database(
         made = compacted(tmp_path / f"target-{number}", dirty, key_groups, max_parallelism)
         check_our_reading(made, max_parallelism, tmp_path)
         check(libraries[read_by], made)
-        go_on(libraries[read_by], made, max_parallelism, rng)
+        check_further_writes(libraries[read_by], made, max_parallelism, rng)
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-changing"])

@@ -13,7 +13,7 @@ import pytest
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembly import assemble
-from support.assembled import SMALL, STATES, Model, Part, check_our_reading, go_on, lay_out, new_part
+from support.assembled import SMALL, STATES, Model, Part, check_further_writes, check_our_reading, lay_out, new_part
 from support.flinks_rocksdb import FlinksRocksdb
 from support.layers import write_layers
 
@@ -88,4 +88,4 @@ def test_database_with_layers_of_changes_is_opened_clipped_joined_and_compacted(
         )
         check_our_reading(joined, 128, tmp_path)
         check_each_way(library, joined, options)
-    go_on(library, joined, 128, rng, options)
+    check_further_writes(library, joined, 128, rng, options)

@@ -23,7 +23,7 @@ from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, unpacke
 from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.text.errors import IntegrityError, SnapshotError
-from support.assembled import Part, check, check_our_reading, go_on
+from support.assembled import Part, check, check_further_writes, check_our_reading
 from support.databases import read_file
 from support.examples import examples
 from support.flinks_rocksdb import FlinksRocksdb
@@ -237,7 +237,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
         part = Part(path, KeyGroupRange(0, 127), tuple(states), {state: dict(pairs) for state, pairs in states.items()})
         check_our_reading(part, 128, tmp_path)
         check(library, part)
-        go_on(library, part, 128, random.Random(1))
+        check_further_writes(library, part, 128, random.Random(1))
 
 
 def test_overlapping_files_are_refused() -> None:
@@ -260,4 +260,4 @@ def test_duplicate_key_is_refused(batches: list[list[bytes]], table_bytes: int) 
 def test_row_out_of_order_is_refused(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(IntegrityError, match="out of order") as caught:
         write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
-    assert (caught.value.expected, caught.value.found) == ("a key behind 03", "02")
+    assert (caught.value.expected, caught.value.found) == ("a key after 03", "02")

@@ -188,7 +188,7 @@ def test_old_consumer_without_offsets_is_reported() -> None:
 def test_idle_and_uneven_readers_are_found() -> None:
     offsets = only(source([[reader_element("orders", i, 5) for i in range(4)], []], assigned("orders", 4)))
     assert [finding.name for finding in spread(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
-    assert "1 have no Kafka partition" in next(spread(offsets, 2)).sentence
+    assert "1 of 2 subtasks have no Kafka partition" in next(spread(offsets, 2)).sentence
     assert list(spread(offsets, 4)) == []
     assert [finding.name for finding in spread(offsets, 5)] == ["kafka-readers-idle"]
 

@@ -45,7 +45,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     live = {"while_it_runs": True, "verify_after": False}
     form = {**cluster.form(job_id, str(tmp_path / "result"), options), **live}
-    with airflow.ended_started_again():
+    with airflow.restarted_components():
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"scheduler-{job_id}")
         wait_for(lambda: cluster.job(job_id).ended, "the job to be cancelled", period=0.1)
         task = run.task(TASK)["pid"]
@@ -54,7 +54,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
         if with_the_task:
             with suppress(ProcessLookupError):
                 os.kill(task, signal.SIGKILL)
-        with airflow.ended_started_again():
+        with airflow.restarted_components():
             state = run.end()
             alive = cluster.alive()
             assert len(alive) == 1, f"{state}: {alive}"

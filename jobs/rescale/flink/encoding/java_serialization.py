@@ -89,7 +89,7 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 
 
 def read_java_object(reader: ByteReader) -> JavaValue:
-    """Return the only object of the stream at the cursor, and move the cursor behind the stream.
+    """Return the only object of the stream at the cursor, and move the cursor past the stream.
 
     Raises `SnapshotError` if the bytes are no object stream, and `UnsupportedError` if its end cannot be found.
     """
@@ -101,7 +101,7 @@ def read_java_object(reader: ByteReader) -> JavaValue:
 
 
 class _ObjectStream:
-    """A stream behind its header; `handles` has None for an item that is not complete yet."""
+    """A stream after its header; `handles` has None for an item that is not complete yet."""
 
     def __init__(self, reader: ByteReader) -> None:
         self.reader = reader

@@ -33,7 +33,7 @@ class CompositeKeys:
     """Finds the ends of the keys of a keyed backend, and hashes the keys.
 
     `program` belongs to the key serializer: it finds the end of a key, and hashes the key unless `function` does. The
-    namespace behind a key is checked as far as its serializer is known, so a wrong end is noticed. Without a program, a
+    namespace after a key is checked as far as its serializer is known, so a wrong end is noticed. Without a program, a
     key ends where a namespace of fixed size begins.
     """
 
@@ -82,7 +82,7 @@ class CompositeKeys:
         unclear = (self._min_tail != self._max_tail)[states]
         if self._program is None and unclear.any():
             raise UnsupportedError(
-                "the end of the keys is unknown: neither the key nor the namespace behind it has a known size",
+                "the end of the keys is unknown: neither the key nor the namespace after it has a known size",
                 state=self._names[states[int(np.argmax(unclear))]],
                 advice=DIVISORS,
             )
@@ -134,14 +134,14 @@ class CompositeKeys:
         begins, limits = ends[chosen], records.limits[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
-            begins, fits = _behind_length(records.data, begins, limits, begins - starts[chosen])
+            begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])
         walked = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
         fits &= walked.wrong == 0
-        behind = walked.ends
+        namespace_ends = walked.ends
         if has_lengths:
-            behind, has_length = _behind_length(records.data, behind, limits, behind - begins)
+            namespace_ends, has_length = _ends_of_lengths(records.data, namespace_ends, limits, namespace_ends - begins)
             fits &= has_length
-        return fits & ((behind <= limits) if is_map else (behind == limits))
+        return fits & ((namespace_ends <= limits) if is_map else (namespace_ends == limits))
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
@@ -164,17 +164,17 @@ def key_offsets(header: KeyedHeader) -> Longs:
     return np.array([_key_offset(state) for state in header.states], np.int64)
 
 
-def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
+def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
     """Return the ends of the `lengths` that should be encoded at `at`, and whether each is there."""
-    at, rest = at.copy(), lengths.copy()
+    at, remaining = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
     unfinished = fits.copy()
     while unfinished.any():
         within = at < limits
-        fits &= ~unfinished | within & (data[np.where(within, at, 0)] == rest & 0xFF)
+        fits &= ~unfinished | within & (data[np.where(within, at, 0)] == remaining & 0xFF)
         at[unfinished] += 1
-        rest[unfinished] >>= 8
-        unfinished &= rest > 0
+        remaining[unfinished] >>= 8
+        unfinished &= remaining > 0
     return at, fits
 
 

@@ -81,7 +81,7 @@ class GroupBytes:
     def finish(self) -> None:
         """Raise `SnapshotError` if bytes remain."""
         if self.at < len(self.bytes) or self.fill():
-            raise self.error("has bytes behind its end")
+            raise self.error("has bytes after its end")
 
     @property
     def offset(self) -> int:

@@ -50,7 +50,7 @@ class MergedHeader(NamedTuple):
 
 
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
-    """Return the header in `data`, which must end behind the header; `path` names the stream in errors.
+    """Return the header in `data`, which must end after the header; `path` names the stream in errors.
 
     Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a serializer's class is unknown and the
     states cannot be delimited without it (`state_starts`).

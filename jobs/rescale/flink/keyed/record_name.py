@@ -57,7 +57,7 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     if info.state_type == "MAP":
         parts["user_key"] = _user_key(info, reader)
     if reader.remaining:
-        raise reader.error("bytes behind the key of a record", found=reader.remaining)
+        raise reader.error("bytes after the key of a record", found=reader.remaining)
     return parts
 
 

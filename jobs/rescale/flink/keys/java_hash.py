@@ -19,7 +19,7 @@ WRONG = (
     "the data ends inside the key",
     "an impossible length",
     "an impossible flag",
-    "a mask of null fields with a bit behind the last field",
+    "a mask of null fields with a bit after the last field",
     "an impossible character",
     "an object of a subclass of its POJO, which cannot be delimited",
 )
@@ -50,7 +50,7 @@ class WalkedKeys:
 
 
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
-    """Run `program` over the keys that begin at `starts` (behind their key groups); no key is read beyond its limit.
+    """Run `program` over the keys that begin at `starts` (after their key groups); no key is read beyond its limit.
 
     `starts` and `limits` are offsets in `data`, of shape (n,); `ValueError` if their lengths differ. The bytes between
     the end of a key and its limit, such as the namespace in a composite key, are not read.

@@ -114,14 +114,14 @@ def choose_hash(
     known = known_hash(snapshot)
     if known is not None:
         return known
-    name, tried, seen, fitting = _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
+    name, tried, key_count, fitting = _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
     needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
     if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
             expected=f"{needed} keys with different hashes, to test {tried} formulas",
-            found=f"{different} in {seen} distinct keys",
+            found=f"{different} in {key_count} distinct keys",
         )
     first, *others = fitting
     for other in others:

@@ -1,7 +1,7 @@
 """Reader of `_metadata`: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
 
 The reader checks everything that Flink checks when it opens a snapshot. It also refuses what Flink ignores and the
-writer would lose: bytes behind the end, and an operator that is listed twice. It checks counts against the remaining
+writer would lose: bytes after the end, and an operator that is listed twice. It checks counts against the remaining
 bytes, so the size of the file bounds the memory.
 """
 
@@ -101,4 +101,4 @@ def _read_master(reader: ByteReader) -> MasterState:
 
 def _check_end(reader: ByteReader) -> None:
     if reader.remaining:
-        raise reader.error("bytes behind the end", expected="nothing", found=f"{reader.remaining} bytes")
+        raise reader.error("bytes after the end", expected="nothing", found=f"{reader.remaining} bytes")

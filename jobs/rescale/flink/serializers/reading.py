@@ -1,7 +1,7 @@
 """Reader and writer of serializer snapshots.
 
 A snapshot is written as `className:utf version:i32 body` without a length, so only the layout of the body tells where
-the next value begins. The reader cannot go on behind a snapshot whose class has no row in the registry.
+the next value begins. The reader cannot go on after a snapshot whose class has no row in the registry.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 
 
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
-    """Return the snapshot behind the version of the proxy; if the `end` of the snapshot is given, any class will do.
+    """Return the snapshot after the version of the proxy; if the `end` of the snapshot is given, any class will do.
 
     Errors are those of `read_snapshot`.
     """
@@ -58,7 +58,7 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
-    """Write a snapshot behind the version of the proxy; the mirror of `read_versioned`."""
+    """Write a snapshot after the version of the proxy; the mirror of `read_versioned`."""
     out.i32(PROXY_VERSION).raw(written_snapshot(snapshot))
 
 

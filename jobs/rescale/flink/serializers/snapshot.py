@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
-"""Attribute of a snapshot whose body was skipped: the unknown class, its own or that of a nested snapshot."""
+"""Attribute of a snapshot whose body was skipped: the unknown class, of the snapshot or of a nested snapshot."""
 
 
 ABANDONED = "abandoned"
@@ -32,7 +32,7 @@ class UnknownSerializer(UnsupportedError):  # noqa: N818
 
 @dataclass(frozen=True)
 class SerializerSnapshot:
-    """A serializer snapshot; `body` has its bytes behind the version, including those of nested snapshots.
+    """A serializer snapshot; `body` has its bytes after the version, including those of nested snapshots.
 
     `attributes` are values that the class stores by name, such as the class of a POJO or the names of its fields; a
     name may occur several times. `subclasses` are unregistered subclasses of a POJO that `PojoSerializer` met: by class

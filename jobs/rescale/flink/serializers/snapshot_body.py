@@ -38,7 +38,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
         rest = frame.raw(frame.remaining)
         return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own=rest)
     if frame.remaining:
-        raise frame.error("bytes behind a serializer snapshot in its frame", expected=0, found=frame.remaining)
+        raise frame.error("bytes after a serializer snapshot in its frame", expected=0, found=frame.remaining)
     return snapshot
 
 

@@ -114,7 +114,7 @@ class Text(_Variable):
 
 @dataclass(frozen=True)
 class Number(_Variable):
-    """`BigIntSerializer`; if `scaled`, `BigDecSerializer`, with the scale behind the number."""
+    """`BigIntSerializer`; if `scaled`, `BigDecSerializer`, with the scale after the number."""
 
     scaled: bool
     hashable = True
@@ -149,9 +149,9 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Product:
-    """`ScalaCaseClassSerializer`; with `default_hash`, the class has the hash of Scala's compiler.
+    """`ScalaCaseClassSerializer`; with `default_hash`, the class has the hash that Scala's compiler generates.
 
-    That is `MurmurHash3.productHash`.
+    This hash is `MurmurHash3.productHash`.
     """
 
     fields: tuple[TypeTree, ...]

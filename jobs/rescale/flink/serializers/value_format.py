@@ -45,7 +45,7 @@ _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.
 
 
 def format_value(tree: TypeTree, reader: ByteReader) -> str:
-    """Return the value at the reader's cursor as text, and move the cursor behind the value.
+    """Return the value at the reader's cursor as text, and move the cursor past the value.
 
     Raises `SnapshotError` if the bytes are not a value of this type.
     """

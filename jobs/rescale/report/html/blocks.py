@@ -44,9 +44,9 @@ def blocks(content: Sequence[Block], level: int, prefix: str = "") -> Iterator[N
 
 
 def _section(section: Section, level: int, number: str) -> Element:
-    place = f"s{number}"
-    return h.section(id=place, aria_labelledby=f"{place}-title")[
-        _heading(level)(id=f"{place}-title")[section.title],
+    section_id = f"s{number}"
+    return h.section(id=section_id, aria_labelledby=f"{section_id}-title")[
+        _heading(level)(id=f"{section_id}-title")[section.title],
         blocks(section.blocks, level + 1, f"{number}-"),
     ]
 

@@ -1,6 +1,6 @@
 """A page as one HTML file that loads nothing, runs nothing and sends nothing.
 
-Its Content-Security-Policy allows a browser only pictures in the file itself and the style sheet with this hash.
+Its Content-Security-Policy lets a browser load only pictures inside the file, and the style sheet whose hash it names.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from rescale.report.page import Block, Section, paragraph, table
 from rescale.text.units import counted, duration, human_bytes
 
 _PURPOSES = {
-    Need.SCRATCH: "of scratch space on each executor, through whose disk records are shuffled",
-    Need.DRIVER_MEMORY: "of memory for the driver, which knows every file and task",
-    Need.WORKER_MEMORY: "of memory beside the heap for each core, which holds parts of large files",
+    Need.SCRATCH: "of scratch space on the disk of each executor, for shuffled records",
+    Need.DRIVER_MEMORY: "of memory for the driver, which keeps a list of all files and tasks",
+    Need.WORKER_MEMORY: "of memory outside the heap for each core, which holds parts of large files",
     Need.OBJECT: "in one object, for the fullest new subtask of an operator",
 }
 _REMEDIES = {

@@ -22,7 +22,7 @@ def difference_text(document: DiffDocument) -> str:
 def difference_page(document: DiffDocument) -> Page:
     """Return the page of a comparison: the verdict, a table of states, and a list of differences."""
     states = [(operator, state) for operator in document.operators for state in operator.states]
-    verdict = f"{document.verdict}: {_extent(document, states)}"
+    verdict = f"{document.verdict}: {_counts(document, states)}"
     declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
     blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
@@ -46,7 +46,7 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
     return [*blocks[:MOST_OPERATORS], *left]
 
 
-def _extent(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
+def _counts(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
     unlike = sum(not state.equal for _, state in states)

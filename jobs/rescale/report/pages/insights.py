@@ -69,14 +69,14 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
     for restore in insight.restores:
         if restore.refused:
             yield restore.refused
-    growing = [restore for restore in insight.restores if _scales_out(restore)]
-    copying = next((restore for restore in growing if _merging(restore)), None)
-    cutting = next((restore for restore in growing if not _merging(restore) and _has_databases(restore)), None)
-    if copying and cutting:
+    scaled_out = [restore for restore in insight.restores if _scales_out(restore)]
+    merging = next((restore for restore in scaled_out if _merging(restore)), None)
+    splitting = next((restore for restore in scaled_out if not _merging(restore) and _has_databases(restore)), None)
+    if merging and splitting:
         yield (
-            f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
-            f"{counted(_merging(copying), 'subtask')} would need several databases: each downloads them all, opens one "
-            f"and copies the rows of the others; at {restore_shape(cutting)} each subtask needs one database, and "
+            f"{restore_shape(merging)} costs Flink more than {restore_shape(splitting)}: "
+            f"{counted(_merging(merging), 'subtask')} would need several databases: each downloads them all, opens one "
+            f"and copies the rows of the others; at {restore_shape(splitting)} each subtask needs one database, and "
             "copies no rows"
         )
     if any(map(_merging, insight.restores)):
@@ -87,10 +87,12 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
             for subtask in operator.subtasks
             for handle in subtask.foreign
         }
-        but = f", except {counted(len(foreign), 'database')} with rows left by an earlier rescale" if foreign else ""
+        exceptions = (
+            f", except {counted(len(foreign), 'database')} with rows left by an earlier rescale" if foreign else ""
+        )
         yield (
             "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"
-            f"{but}; it downloads as much as before"
+            f"{exceptions}; it downloads as much as before"
         )
 
 
@@ -235,9 +237,9 @@ def _percent(part: float) -> str:
 
 def _effect(keys: HandPickedKeys) -> str:
     if not (keys.idle or keys.crowded):
-        return "They work in this shape only: in another one some subtasks get several keys and others none"
+        return "These keys work in this shape only: in another shape some subtasks get several of them and others none"
     where = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
-    idle = f"subtasks {_first_items(keys.idle)} would get none" if keys.idle else "each would get some"
+    idle = f"subtasks {_first_items(keys.idle)} would get none of them" if keys.idle else "each would get some of them"
     crowded = f", and {_first_items(keys.crowded)} several" if keys.crowded else ""
     return f"{where} {idle}{crowded}"
 

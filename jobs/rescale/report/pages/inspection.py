@@ -33,7 +33,7 @@ from rescale.text.units import counted, human_bytes, when
 
 _WITHOUT_NAMES = (
     "Flink 1.x stores only the ids of operators: give a list of their uids to see them here. A request may name "
-    "operators by uid in any case."
+    "operators by uid even without this list."
 )
 
 
@@ -141,7 +141,7 @@ def _kind(snapshot: Snapshot) -> str:
 
 
 def _is_forst(snapshot: Snapshot) -> bool:
-    """Return whether there are states that only ForSt writes; it writes states of the older API as RocksDB does."""
+    """Return whether there are states that only ForSt writes; ForSt writes states of the older API as RocksDB does."""
     headers = [header for operator in snapshot.operators for header in _headers(operator)]
     return any(state.kind is StateKind.KEY_VALUE_V2 for header in headers for state in header.states)
 

@@ -80,7 +80,7 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
         tuple(map(_chained, document.chained)),
     )
     yield (
-        "Not certain, and not proposed: use --rename OLD=NEW for those that you know",
+        "Not certain, and not proposed: use --rename OLD=NEW for each counterpart that you know",
         tuple(map(_unsure, document.unsure)),
     )
     yield (

@@ -13,8 +13,8 @@ _MOST_NAMED = 6
 
 _MEANING = (
     '"yes" is about the bytes alone: the job on that Flink must have the operator under the same uid and register the '
-    "same states with the same types. Every release may plan SQL jobs into other operators. "
-    '"unknown" means that the bytes do not show it'
+    "same states with the same types. Each release may turn a SQL job into other operators. "
+    '"unknown" means that the bytes do not show whether that Flink restores the state'
 )
 
 

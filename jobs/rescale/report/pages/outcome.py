@@ -54,13 +54,13 @@ def outcome_page(document: Outcome) -> Page:
     what = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
     lead = f"{document.target} {done}: {what} is accounted for{exceptions}, {size} compared"
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
-    items += _by_files(document)
+    items += _proof_note(document)
     items.append(f"start the job: {document.start}")
     items.append(RAN_ON)
     return Page((Bullets(lead, tuple(items)),))
 
 
-def _by_files(document: Outcome | Certificate) -> list[str]:
+def _proof_note(document: Outcome | Certificate) -> list[str]:
     """Return a line about the proof if it does not cover every record."""
     method = {
         Proof.FILES: "by files, or by checksums of the store, where possible",
@@ -84,7 +84,7 @@ def certificate_page(certificate: Certificate) -> Page:
     number, left = counted(len(operators), "operator"), len(operators) - len(shown.operators)
     blocks: list[Block] = [
         paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
-        *map(paragraph, _by_files(certificate)),
+        *map(paragraph, _proof_note(certificate)),
         *([Bullets(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
         *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),

@@ -26,24 +26,26 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     if not rounds:
         return []
     expected: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
-    rows = [_row(*of_round) for of_round in zip(rounds, expected, strict=True)][-_SHOWN:]
-    made = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
+    rows = [_row(*row) for row in zip(rounds, expected, strict=True)][-_SHOWN:]
+    summary = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     if (compared := rounds[-1].compared) is not None:
-        made += f" Every record was compared at checkpoint {compared}; since then, rounds were proven by their changes."
-    return [paragraph(made), table(_HEADERS, rows)]
+        summary += (
+            f" Every record was compared at checkpoint {compared}; since then, rounds were proven by their changes."
+        )
+    return [paragraph(summary), table(_HEADERS, rows)]
 
 
-def _row(made: Round, expected: float | None) -> tuple[str, ...]:
+def _row(follower_round: Round, expected: float | None) -> tuple[str, ...]:
     return (
-        f"{made.number}{_KINDS[made.kind]}",
-        str(made.checkpoint),
-        _or_dash(made.rows_came, "{:,}"),
-        _or_dash(made.rows_left, "{:,}"),
-        human_bytes(made.bytes_changed),
-        human_bytes(made.bytes_read),
-        "-" if made.change_rate is None else f"{human_bytes(made.change_rate)}/s",
-        "-" if made.kind is RoundKind.BASE else _or_dash(expected, "{:.1f} s"),
-        _or_dash(made.seconds, "{:.1f} s"),
+        f"{follower_round.number}{_KINDS[follower_round.kind]}",
+        str(follower_round.checkpoint),
+        _or_dash(follower_round.rows_came, "{:,}"),
+        _or_dash(follower_round.rows_left, "{:,}"),
+        human_bytes(follower_round.bytes_changed),
+        human_bytes(follower_round.bytes_read),
+        "-" if follower_round.change_rate is None else f"{human_bytes(follower_round.change_rate)}/s",
+        "-" if follower_round.kind is RoundKind.BASE else _or_dash(expected, "{:.1f} s"),
+        _or_dash(follower_round.seconds, "{:.1f} s"),
     )
 
 

@@ -47,9 +47,9 @@ _MOST_THINGS = 3
 def verdict(document: ReportDocument) -> list[Block]:
     """Return the line about the progress of a run; for a failed run, also the details of its error."""
     error, certificate, plan = document.error, document.certificate, document.plan
-    if (seen := document.snapshot) is not None:
-        operators = counted(len(seen.operators), "operator")
-        return [Verdict(Standing.SEEN, f"{seen.kind}: {operators}, {human_bytes(seen.bytes)} of state")]
+    if (snapshot := document.snapshot) is not None:
+        operators = counted(len(snapshot.operators), "operator")
+        return [Verdict(Standing.SEEN, f"{snapshot.kind}: {operators}, {human_bytes(snapshot.bytes)} of state")]
     if error is not None:
         return [Verdict(Standing.REFUSED, error.what), *_details(error)]
     if certificate is None:

@@ -62,8 +62,10 @@ def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_p
 
 
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
-    """Return whether `source` may be joined with others for `key_groups`: no file there straddles its
-    bounds."""
+    """Return whether `source` may be joined with others for `key_groups`.
+
+    It may if no file with rows in `key_groups` straddles the bounds of the key groups that `source` has.
+    """
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
@@ -168,7 +170,10 @@ class _Assembly:
             )
 
     def _take(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Taken]]) -> None:
-        """Add the wanted files of a source to `families`, with new numbers in the order of their age."""
+        """Add the wanted files of a source to `families`, with new numbers in the order of their age.
+
+        `number` is the source's number in the request, and `place` its place in the order of key groups.
+        """
         own = key_range(source.key_groups, self._max_parallelism)
         wanted = [
             (file, family.name)

@@ -118,13 +118,13 @@ class _Proof:
 
     def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
         """Check the level-0 files of one source: equal shifts of all sequence numbers, and an unchanged order."""
-        ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
-        ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
+        shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
+        shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
         numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(in_order))
         with_epochs = [pair for pair in pairs if pair[1].epoch]
-        epochs = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
-        if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
+        epoch_shifts = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
+        if len(shifts) > 1 or len(epoch_shifts) > 1 or not numbers_in_order:
             raise self._error("the files of one source are not in the source's order of age", state=state)
 
     def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:

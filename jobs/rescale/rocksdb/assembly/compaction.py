@@ -1,9 +1,10 @@
 """Assembly of a database from files of others, and a compaction that removes all rows of foreign key groups.
 
 Files of an assembled database may straddle the bounds of its key groups, and Flink downloads such a file for several
-subtasks. This module lets RocksDB compact the key ranges outside: it rewrites the straddling files and the files that
-they overlap in lower levels, and no others. The result has only rows of its own key groups and no range tombstones, so
-it may be joined with other databases. A dirty database is cleaned in the same way before it is joined.
+subtasks. This module lets RocksDB compact the key ranges outside of these bounds: RocksDB rewrites the straddling files
+and the files that they overlap in lower levels, and no others. The result has only rows of its own key groups and no
+range tombstones, so it may be joined with other databases. A dirty database is cleaned in the same way before it is
+joined.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
 keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
@@ -146,8 +147,8 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
             stack.callback(rocksdb.call, "compactoptions_destroy", options)
             rocksdb.call("compactoptions_set_bottommost_level_compaction", options, _FORCE_OPTIMIZED)
             rocksdb.call("compactoptions_set_exclusive_manual_compaction", options, 1)
-            waiting = rocksdb.call("wait_for_compact_options_create")
-            stack.callback(rocksdb.call, "wait_for_compact_options_destroy", waiting)
+            wait_options = rocksdb.call("wait_for_compact_options_create")
+            stack.callback(rocksdb.call, "wait_for_compact_options_destroy", wait_options)
             for family in manifest.column_families:
                 below = [file.smallest for file in family.files if wanted.reaches_below(file)]
                 above = [file.largest for file in family.files if wanted.reaches_above(file)]
@@ -156,7 +157,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    rocksdb.checked("wait_for_compact", address, waiting)  # compact_range_cf_opt reports no error
+                    rocksdb.checked("wait_for_compact", address, wait_options)  # compact_range_cf_opt reports no error
         except RocksdbError as error:
             if any(message in str(error) for message in _DISK_FULL_MESSAGES):
                 raise StoreError(

@@ -83,7 +83,7 @@ def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
             raise IntegrityError(
                 "two new SST files have keys in common",
                 state=state,
-                expected=f"a key behind {before.largest.hex()}",
+                expected=f"a key after {before.largest.hex()}",
                 found=after.smallest.hex(),
             )
 

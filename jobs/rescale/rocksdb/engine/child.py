@@ -118,12 +118,12 @@ class Child:
         with LOADING:
             library()
             self._arrays = SharedArrays()
-            self._connection, theirs = Pipe()
+            self._connection, child_end = Pipe()
             with _compiler_lock():
                 self.pid = os.fork()
             if self.pid == 0:
-                _serve(theirs, self._arrays)
-            theirs.close()
+                _serve(child_end, self._arrays)
+            child_end.close()
         self._has_ended = False
         self._owes_an_answer = False
 

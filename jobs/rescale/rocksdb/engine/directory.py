@@ -97,8 +97,8 @@ def _is_whole_local_file(file: StoredFile) -> bool:
     """Return whether the file is a whole local file, which can be linked."""
     if file.data is not None or is_s3(file.uri) or file.start:
         return False
-    there = open_store(file.uri).stat(file.uri)
-    return there is not None and there.size == file.length
+    pin = open_store(file.uri).stat(file.uri)
+    return pin is not None and pin.size == file.length
 
 
 def _check_space(scratch: Path, needed: int) -> None:

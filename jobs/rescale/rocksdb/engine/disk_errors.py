@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rescale.text.errors import NO_ROOM, StoreError
 
-_PLACE = "name a directory that can be written to in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir)"
+_PLACE = "name a writable directory in SPARK_LOCAL_DIRS (on a Spark cluster: spark.local.dir)"
 ROOM = (
-    "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
-    "volume): it holds as many databases at once as there are tasks"
+    "name a directory with more room in SPARK_LOCAL_DIRS (on a Spark cluster: spark.local.dir, or a larger volume): "
+    "each running task puts a database there"
 )
 
 

@@ -61,9 +61,9 @@ class KeyGroupRows(NamedTuple):
         states = sorted(self.ids, key=lambda state: self.ids[state])
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
-            windows = _StateIterators(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
-            upcoming = [key_group_of_row(iterator.address, prefix, windows.scratch) for iterator in rows]
-            yield from windows.read(upcoming)
+            iterators = _StateIterators(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
+            upcoming = [key_group_of_row(iterator.address, prefix, iterators.scratch) for iterator in rows]
+            yield from iterators.read(upcoming)
             for iterator in rows:
                 iterator.check()
 
@@ -122,14 +122,14 @@ class _StateIterators:
                         in_state[count : count + more], in_group[count : count + more] = ids[number], key_group
                         at, count, first_id = at + size, count + more, -1
                     if needs and count:
-                        yield self._window(pieces, at, count)
+                        yield self._framed_rows(pieces, at, count)
                         pieces, at, count = [], 0, 0
                     elif needs:
                         self._data = buffer_for_row(needs, self._arrays, self._database, states[number])
         if count:
-            yield self._window(pieces, at, count)
+            yield self._framed_rows(pieces, at, count)
 
-    def _window(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> FramedRows:
+    def _framed_rows(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> FramedRows:
         data = self._data[:size]
         return FramedRows(
             tuple((key_group, data[first:last].data) for key_group, first, last in pieces),

@@ -112,7 +112,7 @@ def error_of_ended_child(
             "the process in which RocksDB reads a database was ended from outside",
             path=path,
             found=str(ended),
-            advice=Advice("look whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),
+            advice=Advice("check whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),
         )
     try:
         check_all_blocks(directory)

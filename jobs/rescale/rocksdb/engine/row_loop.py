@@ -49,7 +49,7 @@ def copy_rows(
 ) -> tuple[int, Long]:
     """Copy rows as key, value length and value into `data`, until the iterator or the room in an array ends.
 
-    `starts` and `limits` receive the begin (behind the key group) and the end of each key, `ends` the end of each
+    `starts` and `limits` receive the begin (after the key group) and the end of each key, `ends` the end of each
     value, and `groups` the key group. `length` has one element, scratch space for a length that RocksDB returns. Return
     the number of rows, and the bytes that the next row needs: 0 if the iterator or the columns ended, -1 if the key of
     the row is too short for a key group.

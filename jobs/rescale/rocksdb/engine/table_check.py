@@ -1,7 +1,8 @@
 """Search for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
 Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that name
-blocks have checksums, so only a forged one can crash RocksDB. `check_all_blocks` searches for it after a crash.
+blocks have checksums, so only a forged block can crash RocksDB. `check_all_blocks` searches for such a block after a
+crash.
 """
 
 from __future__ import annotations

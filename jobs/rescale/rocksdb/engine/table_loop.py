@@ -97,7 +97,7 @@ def _fixed(data: Bytes, at: Long, value: Long) -> Long:
 
 @compiled
 def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs) -> Long:
-    """Compress the content `data[begin:begin + size]` if that saves enough space, and write its trailer behind it.
+    """Compress the content `data[begin:begin + size]` if that saves enough space, and write its trailer after it.
 
     `data` must have room for the trailer, and `scratch` for the content. Returns the size of the stored content.
     """

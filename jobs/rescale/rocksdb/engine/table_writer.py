@@ -228,7 +228,7 @@ class TableWriter(Generic[File]):
         numbers[[loop.LAST, loop.SEQUENCE]] = kept
 
     def _tail(self) -> bytes:
-        """Return the end of the file, behind the data blocks: index, properties, metaindex, footer."""
+        """Return the end of the file, after the data blocks: index, properties, metaindex, footer."""
         loop, numbers = self._loop, self._numbers
         restarts = self._index_restarts[: numbers[loop.BLOCKS]]
         content = self._index[: numbers[loop.INDEX]].tobytes()
@@ -274,7 +274,7 @@ class TableWriter(Generic[File]):
             "a row is out of order",
             path=self._path,
             state=self._state,
-            expected=f"a key behind {last.hex()}",
+            expected=f"a key after {last.hex()}",
             found=key.hex(),
         )
 

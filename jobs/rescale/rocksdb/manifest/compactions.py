@@ -37,12 +37,12 @@ class Rewritten(NamedTuple):
 
 
 def rewritten_files(
-    earlier: bytes, later: bytes, families: Collection[str], kept: Mapping[str, int], path: str
+    earlier: bytes, later: bytes, families: Collection[str], readable: Mapping[str, int], path: str
 ) -> Rewritten:
     """Return the files that only compactions have rewritten between two checkpoints.
 
     `earlier` and `later` are the contents of their MANIFESTs; `path` names the later one in errors. `families` are the
-    column families without a compaction filter. `kept` maps the names of transient files that can still be read to
+    column families without a compaction filter. `readable` maps the names of transient files that can still be read to
     their sizes in bytes. Files that may have rows of an unreadable transient file are left out. The result is empty if
     RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
@@ -67,9 +67,9 @@ def rewritten_files(
     live = {file.number for file in read_manifest(later, path).files.values()}
     files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
-        gone = (group.numbers & flushed.keys()) - live
-        if group.is_followed and all(kept.get(flushed[number].name) == sizes[number] for number in gone):
-            transient |= {flushed[number] for number in gone}
+        removed = (group.numbers & flushed.keys()) - live
+        if group.is_followed and all(readable.get(flushed[number].name) == sizes[number] for number in removed):
+            transient |= {flushed[number] for number in removed}
             if number not in flushed or number not in live:
                 files.add(table_name(number))
     return Rewritten(frozenset(files), frozenset(transient))

@@ -92,20 +92,20 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
     RocksDB drops an incomplete group without an error.
     """
     group: list[VersionEdit] = []
-    left = 0
+    edits_left = 0
     for edit in edits:
         in_group = edit.left_in_group
-        if (in_group is None and left) or (in_group is not None and left and in_group != left - 1):
+        if (in_group is None and edits_left) or (in_group is not None and edits_left and in_group != edits_left - 1):
             raise SnapshotError(
                 "an atomic group of edits is interrupted",
                 path=path,
                 offset=edit.position,
-                expected=left - 1,
+                expected=edits_left - 1,
                 found=in_group,
             )
         group.append(edit)
-        left = in_group or 0
-        if not left:
+        edits_left = in_group or 0
+        if not edits_left:
             yield from group
             group.clear()
     if group:
@@ -120,15 +120,15 @@ class _History:
         self._names = {0: DEFAULT_COLUMN_FAMILY}
         self._files: dict[int, dict[int, LiveFile]] = {0: {}}
         self._last_sequence = self._next_file_number = 0
-        self._complete: set[str] = set()
+        self._seen_fields: set[str] = set()
 
     def apply(self, edit: VersionEdit) -> None:
         if edit.next_file_number is not None:
             self._next_file_number = max(self._next_file_number, edit.next_file_number)
-            self._complete.add("next file number")
+            self._seen_fields.add("next file number")
         if edit.last_sequence is not None:
             self._last_sequence = max(self._last_sequence, edit.last_sequence)
-            self._complete.add("last sequence")
+            self._seen_fields.add("last sequence")
         if edit.added is not None:
             self._add_column_family(edit, edit.added)
         elif edit.column_family not in self._names:
@@ -151,11 +151,11 @@ class _History:
     def _change_files(self, edit: VersionEdit) -> None:
         """Apply deletions first: an edit that deletes and adds the same file moves it to another level."""
         files = self._files[edit.column_family]
-        for gone in edit.deleted:
-            file = files.pop(gone.number, None)
-            if file is None or file.level != gone.level:
+        for deleted in edit.deleted:
+            file = files.pop(deleted.number, None)
+            if file is None or file.level != deleted.level:
                 raise self._error(
-                    "an edit deletes a file that does not exist", edit, f"{gone.number} of level {gone.level}"
+                    "an edit deletes a file that does not exist", edit, f"{deleted.number} of level {deleted.level}"
                 )
         for file in edit.files:
             if file.number in files:
@@ -163,7 +163,7 @@ class _History:
             files[file.number] = file
 
     def result(self) -> Manifest:
-        missing = {"next file number", "last sequence"} - self._complete
+        missing = {"next file number", "last sequence"} - self._seen_fields
         if missing:
             raise SnapshotError("the MANIFEST is incomplete", path=self._path, expected=", ".join(sorted(missing)))
         families = tuple(

@@ -62,9 +62,9 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
 def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> None:
     """Raise `SnapshotError` if the footer names blocks outside of the file.
 
-    A footer of the supported versions has no checksum. If it is damaged, RocksDB would allocate as much memory as it
-    says, or crash. RocksDB itself detects a wrong magic number, and damage in footers with a checksum. Arguments are
-    those of `read_footer`.
+    A footer of the supported versions has no checksum. With a damaged footer, RocksDB would allocate as much memory as
+    the footer says, or crash. RocksDB itself detects a wrong magic number, and damage in footers with a checksum.
+    Arguments are those of `read_footer`.
     """
     version = int.from_bytes(data[-12:-8], "little")
     if size >= FOOTER_SIZE and int.from_bytes(data[-8:], "little") == MAGIC and version in _VERSIONS:

@@ -39,7 +39,7 @@ def new_identity(name: str) -> dict[str, str]:
 def overwrite_identity(path: Path, name: str, created: int) -> None:
     """Overwrite the identity properties of the SST file at `path`.
 
-    `name` is the final name of the file, unique among all files; `created` is in seconds since 1970. Raise
+    `name` is the final name of the file, unique among all files; `created` is in seconds since 1970. Raises
     `SnapshotError` if the properties block is compressed.
     """
     with os.fdopen(owned.open_for_writing(path), "r+b") as file:

@@ -98,7 +98,7 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _Places | None:
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """Return the varint at each offset, and the offset behind it."""
+    """Return the varint at each offset, and the offset after it."""
     last = len(data) - 1
     values, at = np.zeros(len(at), np.int64), at.copy()
     unfinished = np.ones(len(at), np.bool_)

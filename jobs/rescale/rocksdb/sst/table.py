@@ -21,7 +21,7 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, Ta
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 TAIL_SIZE = 4096
-"""Bytes at the end of a file that are read first: usually everything behind the index, or the whole of a small file."""
+"""Bytes at the end of a file that are read first: usually everything after the index, or the whole of a small file."""
 
 _DICTIONARY = b"rocksdb.compression_dict"
 """Metaindex name of the compression dictionary, which only data blocks use."""

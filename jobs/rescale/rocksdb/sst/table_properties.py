@@ -30,8 +30,8 @@ class TableProperties:
     `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
     values and index, in bytes, are those before compression. `global_sequence` is the sequence number of all rows of an
     ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file, empty if it
-    is unknown: RocksDB draws one whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the stored number
-    of the file in this session, empty if it is unknown: an import gives the file another one.
+    is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the stored
+    number of the file in this session, empty if it is unknown: an import gives the file another number.
     """
 
     column_family: str
@@ -106,7 +106,7 @@ _TEXTS = {
 def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share.
 
-    The shared ones are properties that RocksDB reads or that tools show.
+    The shared entries are properties that RocksDB reads or that tools show.
     """
     values = {name: varint(number) for name, number in (_NUMBERS | dict(numbers)).items()}
     values |= {name: text.encode() for name, text in (_TEXTS | dict(texts)).items()}

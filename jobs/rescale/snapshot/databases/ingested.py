@@ -20,7 +20,7 @@ def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Sna
     """Return the snapshot with the ingested level-0 files of the wanted operators marked.
 
     The MANIFESTs of these operators must have been read. The function reads the end of each level-0 file, and raises
-    `SnapshotError` if one is damaged.
+    `SnapshotError` if such a file is damaged.
     """
     operators = tuple(_with_ingested(snapshot, op) if wanted(op) else op for op in snapshot.operators)
     return replace(snapshot, operators=operators)

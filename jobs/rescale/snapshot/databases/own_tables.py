@@ -6,8 +6,8 @@ because a snapshot may be a copy.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
 for a full checkpoint and for a native savepoint. Two such files are the same if both MANIFESTs describe them alike, and
-the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). A file names
-the session that wrote it, and its number there.
+the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). The properties
+of an SST file name the session that wrote it, and the number of the file in that session.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class OwnTables(NamedTuple):
 
 
 def own_tables(
-    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, kept: Mapping[str, int]
+    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, readable: Mapping[str, int]
 ) -> OwnTables:
     """Compare a RocksDB directory in two checkpoints; `before` or `after` is None where it does not exist.
 
-    `kept` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
+    `readable` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
     `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
         return OwnTables(gone, added)
-    files, transient = _rewritten(earlier, before, later, after, kept)
+    files, transient = _rewritten(earlier, before, later, after, readable)
     return OwnTables(gone - files, added - files, transient)
 
 
@@ -152,7 +152,7 @@ def _writer(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
 
 
 def _rewritten(
-    earlier: Snapshot, before: Database, later: Snapshot, after: Database, kept: Mapping[str, int]
+    earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable: Mapping[str, int]
 ) -> Rewritten:
     options = newest_options_of(later, after)
     if options is None:
@@ -160,7 +160,7 @@ def _rewritten(
     path, settings = options
     _, old = _manifest(earlier, before)
     manifest, new = _manifest(later, after)
-    return rewritten_files(old, new, unfiltered_families(settings, path), kept, manifest)
+    return rewritten_files(old, new, unfiltered_families(settings, path), readable, manifest)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:

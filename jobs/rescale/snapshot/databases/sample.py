@@ -18,7 +18,8 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import UnsupportedError
 
-_TABLES, _BLOCKS = 64, 8
+_MOST_TABLES, _MOST_BLOCKS = 64, 8
+"""Number of SST files of an operator, and of blocks in each, that are read at most."""
 
 
 def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int) -> Iterator[tuple[int, bytes]]:
@@ -34,7 +35,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
         if database.parsed is not None
         for table in database.tables
     ]
-    chosen = _far_first(tables[:: -(-len(tables) // _TABLES)]) if tables else []
+    chosen = _in_spread_order(tables[:: -(-len(tables) // _MOST_TABLES)]) if tables else []
     for key_start, table in chosen:
         room -= min(table.extent.length, TAIL_SIZE)
         if room < 0:
@@ -45,16 +46,16 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
                 continue
             room -= opened.index_size
             blocks = [entry.block for entry in opened.index()]
-            for block in blocks[:: -(-len(blocks) // _BLOCKS)] if blocks else []:
+            for block in blocks[:: -(-len(blocks) // _MOST_BLOCKS)] if blocks else []:
                 if block.size + TRAILER_SIZE > room:
                     continue
                 room -= block.size + TRAILER_SIZE
-                for row in islice(opened.rows(block), most // (len(chosen) * min(len(blocks), _BLOCKS)) + 1):
+                for row in islice(opened.rows(block), most // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1):
                     yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:
             continue
 
 
-def _far_first(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
+def _in_spread_order(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
     """Return the tables ordered by the reversed bits of their indexes, so that every prefix is evenly spaced."""
     return [tables[i] for i in sorted(range(len(tables)), key=lambda i: f"{i:016b}"[::-1])]

@@ -75,12 +75,12 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     numbers = per_subtask(kafka, parallelism)
     idle = numbers.count(0)
     if idle:
-        waiting = ", and they hold back watermarks unless the WatermarkStrategy has withIdleness"
+        watermarks = ", and hold back watermarks unless the WatermarkStrategy has withIdleness"
         yield OffsetFinding(
             READERS_IDLE,
             kafka.label,
-            f"of {parallelism} subtasks {idle} have no Kafka partition to read"
-            + (waiting if kafka.kind is KafkaKind.SOURCE else ""),
+            f"{idle} of {parallelism} subtasks have no Kafka partition to read"
+            + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
         )
     most, even = max(numbers), -(-len(kafka.held) // parallelism)
     if most > even:
@@ -149,15 +149,15 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset; it lists only a few, since damaged state may lack many."""
-    held = {position.partition for position in offsets.held}
-    last = dict(sorted(held))
-    number = sum(last.values()) + len(last) - len(held)
+    with_offset = {position.partition for position in offsets.held}
+    last = dict(sorted(with_offset))
+    number = sum(last.values()) + len(last) - len(with_offset)
     if number:
         missing = (
             partition
             for topic, count in last.items()
             for i in range(count)
-            if (partition := TopicPartition(topic, i)) not in held
+            if (partition := TopicPartition(topic, i)) not in with_offset
         )
         named = first_of(list(map(str, islice(missing, _SHOWN))), _SHOWN, number)
         yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"

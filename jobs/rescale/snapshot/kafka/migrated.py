@@ -21,15 +21,15 @@ def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position
     partition does not have exactly one offset.
     """
     splits: dict[int, list[Position]] = defaultdict(list)
-    seen: dict[TopicPartition, Position] = {}
+    first_positions: dict[TopicPartition, Position] = {}
     for subtask, position in stored:
         if position.next is StartAt.UNSET:
             raise _no_split(position, "none: the consumer had not determined its first offset yet")
-        if position.partition not in seen:
-            seen[position.partition] = position
+        if position.partition not in first_positions:
+            first_positions[position.partition] = position
             splits[subtask].append(position)
-        elif seen[position.partition] != position:
-            raise _no_split(position, f"{seen[position.partition].next} and {position.next}")
+        elif first_positions[position.partition] != position:
+            raise _no_split(position, f"{first_positions[position.partition].next} and {position.next}")
     return splits
 
 

@@ -106,7 +106,7 @@ def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
 
 
 def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the labels of operators with the state of a `FlinkKafkaConsumer` but without any offset, reading no file.
+    """Return the labels of operators with the state of a `FlinkKafkaConsumer` but without any offset; read no file.
 
     A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint leaves such state. A job
     that restores this state reads every partition from the earliest record.

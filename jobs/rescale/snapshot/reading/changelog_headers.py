@@ -1,7 +1,7 @@
 """The headers of changelogs, composed from the header of the materialised part and the states that the log describes.
 
-The log does not describe the key serializer. It comes from the materialised part, from timers in the log, or from the
-changelog of another subtask.
+The log does not describe the key serializer. So the key serializer is taken from the materialised part, from timers in
+the log, or from the changelog of another subtask.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, 
     `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
     key = next((key for part in read for key in _key_serializers(part)), None)
-    held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
+    known_headers: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     with located(operator=label):
-        return tuple(_with_header(part, key, held) for part in read if part.changelog.base or part.changelog.changes)
+        return tuple(
+            _with_header(part, key, known_headers) for part in read if part.changelog.base or part.changelog.changes
+        )
 
 
 def _with_header(
-    read: ReadChangelog, key: SerializerSnapshot | None, held: dict[bytes, tuple[bytes, KeyedHeader]]
+    read: ReadChangelog, key: SerializerSnapshot | None, known_headers: dict[bytes, tuple[bytes, KeyedHeader]]
 ) -> Changelog:
-    """Return the changelog with its header; `held` stores equal headers of thousands of subtasks only once."""
+    """Return the changelog with its header; `known_headers` stores equal headers of thousands of subtasks only once."""
     base_headers = [part.parsed for part in read.changelog.base]
     known = [replace(header, compressed=False) for header in base_headers if header is not None]
     if key is None or read.logged is None or len(known) < len(base_headers):
@@ -47,7 +49,7 @@ def _with_header(
     logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
     merged = merge_keyed_headers([*known, *logged]).header
     written = write_keyed_header(merged)
-    header, parsed = held.setdefault(written, (written, merged))
+    header, parsed = known_headers.setdefault(written, (written, merged))
     names = frozenset(state.name for state in read.logged)
     return replace(read.changelog, header=header, parsed=parsed, logged=names)
 

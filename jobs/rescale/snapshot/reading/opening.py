@@ -87,30 +87,30 @@ def open_candidate(
     `allow_prefixes` are places outside of the snapshot to which handles may point. `uids` are (operator id, label)
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
-    `finds_moves`, more moves are searched. Do not search for a result, whose files must lie where its handles place
-    them, nor for a planned source, which is read as planned. Raises `SnapshotError` or `UnsupportedError` if the
+    `finds_moves`, more moves are searched. Do not search for moves of a result, whose files must lie where its handles
+    place them, or of a planned source, which is read as planned. Raises `SnapshotError` or `UnsupportedError` if the
     snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
     labels = dict(uids)
     unused = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
-    left = frozenset(
+    given_up_ids = frozenset(
         entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
     )
     if finds_moves:
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
         moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
     locator = Locator(metadata_uri, directory, allow_prefixes, moves)
-    pinned = _locate(metadata.operators, locator, left)
-    seen = stats_of(locator.files[1:])
-    pins: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
+    pinned = _locate(metadata.operators, locator, given_up_ids)
+    versions = stats_of(locator.files[1:])
+    pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
         gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
         reader = StreamReader(data, files, gone, locator, metadata.operators)
         try:
-            operators = _operators(metadata.operators, reader, labels, left, pool)
+            operators = _operators(metadata.operators, reader, labels, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -163,9 +163,9 @@ def _operators(
 
     A given-up operator that cannot be read, even at a second attempt, has no streams.
     """
-    begun = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
+    pending_reads = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
     operators = []
-    for pending in begun:
+    for pending in pending_reads:
         if pending.entry.operator_id not in given_up:
             operators.append(pending.operator())
             continue
@@ -181,8 +181,8 @@ def _operators(
 
 def _read_twice(pending: _Pending) -> Operator:
     """Read a given-up operator twice before declaring it unreadable, because a single read may fail."""
-    looks = chain((pending,), iter(pending.again, None))
-    return read_again_on_failure(lambda: next(looks).operator(), SOURCE)
+    reads = chain((pending,), iter(pending.again, None))
+    return read_again_on_failure(lambda: next(reads).operator(), SOURCE)
 
 
 @contextmanager
@@ -253,11 +253,11 @@ class _Pending:
 
 
 def _is_logged(handle: KeyedHandle | None) -> bool:
-    """Tell whether a handle is a changelog with changes, or with a base that is not one part of its key groups."""
+    """Tell whether a handle is a changelog with changes, or with a base other than one part with all its key groups."""
     if not isinstance(handle, ChangelogHandle):
         return False
-    own, held = _key_groups(handle), [_key_groups(part) for part in handle.base]
-    return any(map(has_changes, handle.delta)) or (bool(held) and held != [own])
+    own, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own])
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:

@@ -82,8 +82,8 @@ class StreamReader:
         """Return the managed keyed stream of a subtask."""
         extent = self._extent(label, subtask, handle.stream)
         others = self._shared.get(handle.stream, ())
-        behind = bisect_right(others, max(handle.offsets, default=0))
-        own_extent = extent.part(0, min((*others[behind : behind + 1], extent.length)))
+        next_index = bisect_right(others, max(handle.offsets, default=0))
+        own_extent = extent.part(0, min((*others[next_index : next_index + 1], extent.length)))
         framing = framing_of(handle, own_extent, self._read)
         groups = self._groups(label, own_extent, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
@@ -239,14 +239,14 @@ class StreamReader:
     def _check_size(self, label: str, extent: Extent) -> None:
         """Check that a file has the size that its handle records, or that a merged file contains the whole segment."""
         uri, pin = self._files[extent.file]
-        wanted = self._locator.whole_sizes.get(extent.file)
+        whole_size = self._locator.whole_sizes.get(extent.file)
         ends = extent.start + extent.length
-        if uri not in self._missing and ((wanted or pin.size) != pin.size or not 0 <= ends <= pin.size):
+        if uri not in self._missing and ((whole_size or pin.size) != pin.size or not 0 <= ends <= pin.size):
             raise SnapshotError(
                 "a file of state does not have the size that its handle records",
                 path=uri,
                 operator=label,
-                expected=f"{wanted or ends} bytes",
+                expected=f"{whole_size or ends} bytes",
                 found=f"{pin.size} bytes",
                 advice="the file was cut or overwritten: take another snapshot",
             )

@@ -17,10 +17,10 @@ BESIDE = ".rescale"
 """Suffix of the name of a directory of documents."""
 
 STAGING = "staging"
-"""Directory of unfinished files in a directory of documents; the marker of the latter applies to both."""
+"""Directory of unfinished files in a directory of documents, whose marker applies to both."""
 
 PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
-"""Directories of a follower in a directory of documents; the marker of the latter applies to all that lies in them."""
+"""Directories of a follower in a directory of documents, whose marker applies to all that lies in them."""
 
 FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 """All directories in a directory of documents."""

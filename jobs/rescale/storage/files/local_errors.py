@@ -14,7 +14,7 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """Error numbers of a file system without hard links."""
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
 _NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
@@ -32,7 +32,7 @@ def translated_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = RequestError if error.errno in (*_CLOSED, *_MISPLACED) else StoreError
+        kind = RequestError if error.errno in (*_DENIED, *_MISPLACED) else StoreError
         path = error.filename or uri
         what = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
         raise kind(what, path=path, advice=_advice(error)) from None
@@ -41,7 +41,7 @@ def translated_errors(uri: str) -> Iterator[None]:
 
 
 def _advice(error: OSError) -> str:
-    if error.errno in _CLOSED:
+    if error.errno in _DENIED:
         return "give the user that runs Rescale access to it, or name another place"
     if error.errno in _MISPLACED:
         return "name another place"
@@ -49,7 +49,7 @@ def _advice(error: OSError) -> str:
         return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"
     if error.errno in NO_ROOM:
         return Advice("make room there, or have the quota raised, then ", SAME_COMMAND)
-    return Advice("see that the directory is there and its file system is mounted, then ", SAME_COMMAND)
+    return Advice("check that the directory exists and its file system is mounted, then ", SAME_COMMAND)
 
 
 @contextmanager

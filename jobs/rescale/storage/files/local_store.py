@@ -195,7 +195,7 @@ class LocalStore:
                 force_to_disk(Path(uri).parent)
 
     def keep(self, uri: str, source: Span) -> None:
-        """Create a hard link; copy the file if its file system has none, or is another one."""
+        """Create a hard link; copy the file if its file system has no links, or is not that of `uri`."""
         path = Path(uri)
         with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:

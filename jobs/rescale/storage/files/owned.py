@@ -10,7 +10,7 @@ relative to a directory that was opened first (`openat(2)` and similar calls), a
   directory may be marked; `mark` is for the documents of releases without markers.
 * The directories in it, such as that of unfinished files, are no links or mounts either, nor is anything below them.
 
-An empty directory is removed if this process made it, or the run whose documents lie beside it.
+An empty directory is removed if this process made it, or if the run whose documents lie beside it made it.
 
 A process checks each directory once, and again when the path leads to another directory.
 """
@@ -101,7 +101,7 @@ def open_for_writing(path: Path) -> int:
 
 
 def open_in(folder: int, name: str) -> int:
-    """Open a file in an open directory for reading and writing: some file systems lock no others."""
+    """Open a file in an open directory for reading and writing: some file systems lock only such files."""
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE, dir_fd=folder)
 
 
@@ -215,7 +215,7 @@ def remove_folder(folder: Path) -> None:
 def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
     """Remove a directory and its content if it still has this identity; the file `last` is removed after all others.
 
-    Follows no links. Directories that are mounted in it stay, with the directories that lead to them.
+    Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
     """
     with _folder_of(folder) as above:
         with closed_after(os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)) as descriptor:

@@ -99,7 +99,7 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
     while done < length:
         place = start + done, offset + done
         try:
-            copied = (_in_the_kernel if in_the_kernel else _bytewise)(source, target, length - done, *place)
+            copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(source, target, length - done, *place)
         except OSError as error:
             if not in_the_kernel or error.errno not in _NOT_HERE:
                 raise
@@ -114,9 +114,9 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
     return done
 
 
-def _in_the_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:
+def _copy_in_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:
     return os.copy_file_range(source, target, length, start, offset)
 
 
-def _bytewise(source: int, target: int, length: int, start: int, offset: int) -> int:
+def _copy_through_memory(source: int, target: int, length: int, start: int, offset: int) -> int:
     return os.pwrite(target, os.pread(source, min(length, _AT_ONCE), start), offset)

@@ -3,8 +3,8 @@
 Temporary files of a run lie among its documents (`<target>.rescale`), all others beside the directory of the file, so
 that a listing of that directory does not show them as state. If a rename from beside the directory would cross mounts,
 or nothing may be written beside it, they lie in the directory itself. The process that writes a file locks it, and the
-lock ends with the process, even by SIGKILL. So unlocked temporary files among our documents, or in a target that a run
-has claimed, are removed.
+lock ends with the process, even if SIGKILL ends it. So unlocked temporary files among our documents, or in a target
+that a run has claimed, are removed.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ _ENCRYPTION = ErrorCode(
     s3_advice(
         "set {AWS_SERVER_SIDE_ENCRYPTION} and {AWS_SSE_KMS_KEY_ID} to what the bucket demands, or "
         "{AWS_SSE_CUSTOMER_KEY_BASE64} to the key that the objects were written with; unset them for a bucket "
-        "without it"
+        "that demands none"
     ),
 )
 _SIGNATURE_VERSION = ErrorCode(

@@ -35,7 +35,7 @@ def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
 
 
 def list_pins(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
-    """Return the pins of wanted objects that lie directly in a directory, as long as a listing is worth it.
+    """Return the pins of wanted objects that lie directly in a directory, until a page of its listing has few of them.
 
     Some credentials may read objects, but not list them, and a directory may hold many files of other snapshots. The
     caller sends a HEAD for each wanted object that is missing in the result.

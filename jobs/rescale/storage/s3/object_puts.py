@@ -26,7 +26,7 @@ class ObjectPuts:
 
     def __init__(self, client: S3Client) -> None:
         self._client = client
-        self._demanding: set[str] = set()
+        self._checksum_buckets: set[str] = set()
 
     def put_object(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> None:
         self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **more), bucket, data)
@@ -38,12 +38,12 @@ class ObjectPuts:
 
     def _put(self, put: Callable[..., T], bucket: str, data: bytes | bytearray) -> T:
         parameters: dict[str, Any] = {"Bucket": bucket, "Body": data}
-        if bucket not in self._demanding:
+        if bucket not in self._checksum_buckets:
             try:
                 return put(**parameters)
             except ClientError as error:
                 if not wants_checksum(error):
                     raise
-                self._demanding.add(bucket)
+                self._checksum_buckets.add(bucket)
         md5 = hashlib.md5(data, usedforsecurity=False).digest()
         return put(**parameters, ContentMD5=base64.b64encode(md5).decode())

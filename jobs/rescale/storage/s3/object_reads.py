@@ -44,7 +44,7 @@ _FOUND = (200, 206)
 _SIGNED_PLAINLY = ("v4", "s3v4")
 _BUSY = (429, 500, 502, 503, 504)
 _ELSEWHERE = (301, 302, 307)
-_FOLLOWED = (*_ELSEWHERE, 400)
+_LEFT_TO_BOTO3 = (*_ELSEWHERE, 400)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
 """Seconds between two attempts."""
 
@@ -68,7 +68,7 @@ class _Address:
 
 
 class ObjectReads:
-    """A replacement of `client.get_object` with Bucket, Key, Range and IfMatch; safe to use from many threads."""
+    """A replacement of `client.get_object` for Bucket, Key, Range and IfMatch; safe to use from many threads."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client
@@ -78,8 +78,8 @@ class ObjectReads:
         self._parser = RestXMLParser()
         self._shape: Any = client.meta.service_model.operation_model("GetObject").output_shape
         self._addresses: dict[str, _Address | None] = {}
-        self._looking = threading.local()
-        client.meta.events.register_last("before-sign.s3.GetObject", self._see)
+        self._capturing = threading.local()
+        client.meta.events.register_last("before-sign.s3.GetObject", self._capture_address)
 
     def get_object(self, **wanted: Any) -> GetObjectOutputTypeDef:
         """Return the answer that the client's `get_object` would return. Raises boto3's errors."""
@@ -105,7 +105,7 @@ class ObjectReads:
                         "Body": body,
                     }
                     return cast("GetObjectOutputTypeDef", result)
-                if answer.status_code in _FOLLOWED:
+                if answer.status_code in _LEFT_TO_BOTO3:
                     body.close()
                     if answer.status_code in _ELSEWHERE:
                         self._addresses[bucket] = None
@@ -126,31 +126,31 @@ class ObjectReads:
 
     def _address(self, bucket: str) -> _Address | None:
         """Return the address that botocore uses for a bucket; None if `_Address` cannot sign requests to it."""
-        self._looking.now = True
+        self._capturing.now = True
         try:
             self._client.get_object(Bucket=bucket, Key=_SOME_KEY)
-        except _SeenError as seen:
+        except _CapturedError as captured:
             REQUESTS.ask(-1)  # nothing is sent
-            return seen.address
+            return captured.address
         finally:
-            self._looking.now = False
+            self._capturing.now = False
         raise AssertionError("nothing is sent")
 
-    def _see(self, request: Any, request_signer: Any, **how: Any) -> None:
-        if not getattr(self._looking, "now", False):
+    def _capture_address(self, request: Any, request_signer: Any, **how: Any) -> None:
+        if not getattr(self._capturing, "now", False):
             return
         signed_by = (how["signing_name"], how["region_name"], how["signature_version"])
         prefix = request.url.removesuffix(_SOME_KEY)
         if signed_by[2] not in _SIGNED_PLAINLY or "?" in prefix:
-            raise _SeenError(None)
+            raise _CapturedError(None)
         headers = {"User-Agent": request.headers["User-Agent"]}
         headers |= {name: value for name, value in request.headers.items() if name.lower().startswith("x-amz-")}
         session = self._client._endpoint.http_session  # type: ignore[attr-defined]
-        raise _SeenError(_Address(prefix, headers, request_signer, signed_by, session))
+        raise _CapturedError(_Address(prefix, headers, request_signer, signed_by, session))
 
 
-class _SeenError(Exception):
-    """Ends a request of botocore before it is sent."""
+class _CapturedError(Exception):
+    """Ends a request of botocore before it is sent, and tells to which address it would have gone."""
 
     def __init__(self, address: _Address | None) -> None:
         super().__init__()

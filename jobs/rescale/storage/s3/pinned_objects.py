@@ -31,7 +31,8 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
 _WITHOUT_CAUSE = ("400", "403")
-"""Codes of a HEAD, such as for expired keys or a wrong clock. Its answer has no body; that to a GET names the cause."""
+"""Codes of answers to a HEAD that have many causes, such as expired keys or a wrong clock. These answers have no body;
+only the answer to a GET names the cause."""
 
 
 class PinnedObjects:
@@ -46,7 +47,7 @@ class PinnedObjects:
         bucket, key = split_s3(uri)
         with translated_errors(uri):
             try:
-                return _of_s3(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
+                return _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
                 return None  # a name from a damaged snapshot that no object can have
             except ClientError as error:
@@ -121,7 +122,7 @@ class PinnedObjects:
                     if status_of(error) != 412:
                         raise
                 else:
-                    _of_s3(uri, answer)
+                    _checked_answer(uri, answer)
                     if pin is None or pin.etag is None or answer["ETag"].strip('"') == pin.etag.strip('"'):
                         return answer
                     answer["Body"].close()  # the store ignored the condition
@@ -136,7 +137,7 @@ def conditions(pin: Pin | None) -> list[dict[str, Any]]:
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
 
 
-def _of_s3(uri: str, answer: _Answer) -> _Answer:
+def _checked_answer(uri: str, answer: _Answer) -> _Answer:
     """Return the answer. Raises `RequestError` if it has no ETag, as from a web server that answers all with 200."""
     if not answer.get("ETag"):
         advice = s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page")

@@ -98,11 +98,11 @@ def refuse_unknown_profile(side: StoreSide) -> None:
 
 
 def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
-    """Return a session; it renews keys by `own`, the variables of a side that has its own."""
-    ours = botocore.session.Session(profile=profile)
+    """Return a session. It renews keys by the variables `own`, if the side has variables of its own (else None)."""
+    session = botocore.session.Session(profile=profile)
     if own is not None:
-        ours.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
-    return boto3.session.Session(region_name=_region(), botocore_session=ours)
+        session.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
+    return boto3.session.Session(region_name=_region(), botocore_session=session)
 
 
 def limit_silence(client: S3Client) -> None:

@@ -37,7 +37,7 @@ class ServerCopies:
                 Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **parameters
             )
 
-        self._copied(uri, source, request)
+        self._request_copy(uri, source, request)
 
     def copy_part(self, uri: str, upload: str, number: int, source: Span) -> str:
         """Copy a part of an upload and return its ETag."""
@@ -54,9 +54,9 @@ class ServerCopies:
             )
             return answer["CopyPartResult"]["ETag"]
 
-        return self._copied(uri, source, request)
+        return self._request_copy(uri, source, request)
 
-    def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
+    def _request_copy(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
         """Return the answer of `ask`, a request to copy the pinned version."""
         if not is_one_store(uri, source.uri):
             raise CopyRefused("the source is in another store")

@@ -116,7 +116,7 @@ ONE = written([(1, b"\x05k", b"v")])
         (b"\x00\x01\x00\x00\x00\x00\x85", "an impossible length", 2),
         (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "an impossible length", 7),
         (ONE[:-2] + b"\x00\x02", "a state id that is not in the header", len(ONE) - 2),
-        (ONE + b"\x00", "bytes behind the end", len(ONE)),
+        (ONE + b"\x00", "bytes after the end", len(ONE)),
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 1000])

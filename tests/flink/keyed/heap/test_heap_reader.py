@@ -77,7 +77,7 @@ def test_a_key_group_without_entries_has_no_records() -> None:
         (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
         (BLOCK[:-3], "an entry that cannot be read: the data ends"),
         (BLOCK[:7], "ends too early"),
-        (BLOCK + b"\0", "bytes behind"),
+        (BLOCK + b"\0", "bytes after"),
         (BLOCK[:4], "ends too early"),
     ],
 )

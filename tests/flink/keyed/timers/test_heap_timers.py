@@ -177,7 +177,7 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
     ("block", "wrong"),
     [
         (b"something else", "does not begin"),
-        (write_block(EXAMPLE) + b"\0", "bytes behind"),
+        (write_block(EXAMPLE) + b"\0", "bytes after"),
         (
             write_block(EXAMPLE._replace(key=LONG)),
             "timers of window-timers with other serializers than other key groups",

@@ -30,7 +30,7 @@ RULES = (
 NAMES = {rule.state_id: rule.name for rule in RULES}
 
 Element = tuple[int, bytes]
-"""A time of last access, and the bytes behind it."""
+"""A time of last access, and the bytes after it."""
 
 
 def timed(element: Element) -> bytes:

@@ -21,7 +21,7 @@ _WRONG = (
     "",
     "a state id that is not in the header",
     "an impossible length",
-    "bytes behind the end of the key group",
+    "bytes after the end of the key group",
 )
 """Descriptions of errors, by the codes of `id_loop`."""
 
@@ -36,7 +36,10 @@ class StateIdTranslator:
         self._position = 0
 
     def feed(self, chunk: bytes | memoryview) -> bytes:
-        """Return translated bytes, all but up to four of the last ones; `SnapshotError` for broken framing."""
+        """Return the translated bytes; up to four of the last ones come with the next chunk.
+
+        Raises `SnapshotError` for broken framing.
+        """
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)

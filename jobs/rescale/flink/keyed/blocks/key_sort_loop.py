@@ -14,7 +14,7 @@ from rescale.flink.compiled import Long, compiled
 
 @compiled
 def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
-    """Return the word of a key at `begin`; bytes behind its end count as zeros."""
+    """Return the word of a key at `begin`; bytes after its end count as zeros."""
     word = np.uint64(0)
     if end - begin >= 8:
         for i in range(8):  # one load of the processor
@@ -59,7 +59,7 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
 def _words_at(
     data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, first: Long, last: Long, depth: Long
 ) -> Long:
-    """Fill `key_words[first:last]` with the words at `depth`, or behind the bytes there that all these keys share.
+    """Fill `key_words[first:last]` with the words at `depth`, or after the bytes there that all these keys share.
 
     Returns the number of shared bytes. Keys of one key group share it, and small numbers share their zeros: without
     these bytes, the first word mostly decides.

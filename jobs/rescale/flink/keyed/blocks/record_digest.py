@@ -3,7 +3,7 @@
 The digest of a record is 128-bit murmur3 (x64) of the length of its composite key without key group (`i32`), this key,
 and its value. The digest of a state is the number of its records, and the sum of their digests mod 2^128. A second sum,
 of digest × (key group + 1), also depends on the key groups of the records. A null value of a map is digested by its
-flag alone: heap backends write bytes behind the flag, RocksDB does not (`HeapMapState`, `RocksDBMapState`).
+flag alone: heap backends write bytes after the flag, RocksDB does not (`HeapMapState`, `RocksDBMapState`).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _WRONG = (
     "a state id that is not in the header",
     "an impossible length",
     "a record of another key group",
-    "bytes behind the end of a key group",
+    "bytes after the end of a key group",
     "a key group that is longer than its offsets say",
 )
 """Descriptions of errors, by the codes of `record_walk`."""

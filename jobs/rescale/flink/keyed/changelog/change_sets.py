@@ -3,8 +3,8 @@
     Change set (`StateChangeFormat`):  groups:i32 { changes:i32 keyGroup:i32 { size:i32 change }* }*
     In `_metadata` (`InMemoryChangelogStateHandle`):  { keyGroup:i32 size:i32 change }*
 
-A file contains the change sets of several writers, behind a byte that says whether they are compressed
-(`StateChangeFsUploader`). The offset of a change set counts decompressed bytes behind that byte. A change set begins
+A file contains the change sets of several writers, after a byte that says whether they are compressed
+(`StateChangeFsUploader`). The offset of a change set counts decompressed bytes after that byte. A change set begins
 with the descriptions of states, under the key group -1.
 """
 
@@ -79,11 +79,11 @@ class _Contents:
         self._at += _I32.size
         return int(number)
 
-    def count(self, of: str) -> int:
+    def count(self, what: str) -> int:
         number = self.number()
         if number < 0:
             raise SnapshotError(
-                f"a changelog with a negative number of {of}", offset=self._offset, expected="0 or more", found=number
+                f"a changelog with a negative number of {what}", offset=self._offset, expected="0 or more", found=number
             )
         return number
 

@@ -20,7 +20,7 @@ FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of the machine."""
 
 _LONGEST_LENGTH = 4
-"""Most bytes of a length behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
+"""Most bytes of a length after a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
 """Delimiter of `ListDelimitedSerializer`."""
 
@@ -95,7 +95,7 @@ def copy_entries(
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix`
     zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map becomes a record.
-    If neither the key nor the namespace has a fixed length (`ambiguous`), each has its length behind it.
+    If neither the key nor the namespace has a fixed length (`ambiguous`), each has its length after it.
 
     The loop stops if the last three arrays, `out`, or `held` are full, or if an entry or item is not complete in
     `data`. `held` keeps the key and the namespace of a map for its items. Returns (number of records, start of the next

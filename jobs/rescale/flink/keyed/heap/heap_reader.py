@@ -2,7 +2,7 @@
 
     keyGroup:i32  { stateId:i16 count:i32 entry* }*
 
-Each state occurs once, in any order. In a compressed stream, each state is a separate snappy stream behind the number
+Each state occurs once, in any order. In a compressed stream, each state is a separate snappy stream after the number
 of the key group. A list becomes one record, and each item of a map a record. Empty lists and maps become no records.
 """
 
@@ -115,7 +115,7 @@ class HeapReader:
         while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
             with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
-                made, block.at, self._filled, wrong = heap_loop.copy_entries(
+                converted, block.at, self._filled, wrong = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
                     loop.kind,
@@ -131,9 +131,9 @@ class HeapReader:
                     limits[room],
                     ends[room],
                 )
-            room = slice(self._count, self._count + made)
+            room = slice(self._count, self._count + converted)
             states[room], groups[room] = state_id, block.key_group
-            self._count += made
+            self._count += converted
             if wrong == heap_loop.NO_ROOM_TO_HOLD:
                 self._held = np.empty(2 * len(self._held), np.uint8)
             elif self._count and (wrong == heap_loop.NO_ROOM or self._count == self._at_once):

@@ -47,9 +47,9 @@ class TimerReader:
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
                 raise block.error("does not begin like a block of timers")
             for _ in range(block.non_negative_i32()):
-                in_processing_time, service = self._service(block)
-                yield from self._timers(block, service, in_processing_time + 1)
-                yield from self._timers(block, service, in_processing_time)
+                processing_id, service = self._service(block)
+                yield from self._timers(block, service, processing_id + 1)
+                yield from self._timers(block, service, processing_id)
             block.finish()
         yield from self._batch()
 
@@ -77,11 +77,11 @@ class TimerReader:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
         starts, limits, ends, states, groups = self._columns
-        program, left = service.program, block.non_negative_i32()
-        while left:
+        program, remaining = service.program, block.non_negative_i32()
+        while remaining:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_values(program, block.bytes, block.at, min(left, self._at_once - self._count))
+            places, wrong = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {wrong}")
@@ -98,7 +98,7 @@ class TimerReader:
             ends[room], states[room], groups[room] = limits[room] + LENGTH_SIZE, state_id, block.key_group
             self._count, self._filled = self._count + copied, filled
             block.at = int(places[copied - 1])
-            left -= copied
+            remaining -= copied
 
     def _batch(self) -> Iterator[Records]:
         if self._count:

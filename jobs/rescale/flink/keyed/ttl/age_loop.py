@@ -58,7 +58,7 @@ def _element_end(
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
 
-    The machine program `code` reads an element behind its time; the last three arrays are scratch space.
+    The machine program `code` reads an element after its time; the last three arrays are scratch space.
     """
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)

@@ -1,7 +1,7 @@
 """Times of last access in keyed state with a time to live (TTL), and the rules by which old values are left out.
 
 A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
-element of a list has its own time. So has each value of a map, behind its null flag; a null has no time. For Flink, a
+element of a list has its own time. So has each value of a map, after its null flag; a null has no time. For Flink, a
 value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is `now` minus the TTL, exactly the
 values with `lastAccess <= until` have expired.
 """
@@ -48,7 +48,7 @@ def instant_of(time: int) -> str:
 class AgeRule(NamedTuple):
     """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
 
-    For a list, `element` is the type of an element behind its time; for other kinds it is None.
+    For a list, `element` is the type of an element after its time; for other kinds it is None.
     """
 
     state_id: int
@@ -59,7 +59,7 @@ class AgeRule(NamedTuple):
 
 
 def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
-    """Return the kind of the state's values, and the serializer behind the time; None if the state has no TTL.
+    """Return the kind of the state's values, and the serializer after the time; None if the state has no TTL.
 
     Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """

@@ -66,7 +66,7 @@ class OldRecords:
 
     def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> tuple[Records, int]:
         """Return the records with shorter lists, and the number of old elements; clear `keep` of lists left empty."""
-        owners, begins, behinds = _elements(records, rule, chosen)
+        owners, begins, element_ends = _elements(records, rule, chosen)
         young = _times(records.data, begins) > rule.until
         old = len(young) - int(np.count_nonzero(young))
         losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
@@ -75,11 +75,11 @@ class OldRecords:
         changed = np.flatnonzero(losing & staying)
         if not len(changed):
             return records, old
-        runs = _runs(owners, begins, behinds, young & losing[owners])
+        runs = _runs(owners, begins, element_ends, young & losing[owners])
         return self._with_lists(records, changed, *self._joined(records, changed, *runs)), old
 
     def _joined(
-        self, records: Records, changed: Longs, owners: Longs, begins: Longs, behinds: Longs
+        self, records: Records, changed: Longs, owners: Longs, begins: Longs, element_ends: Longs
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
@@ -88,7 +88,7 @@ class OldRecords:
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
         heads = records.limits[changed] + LENGTH_SIZE - parts[: len(changed)]
-        sizes = np.concatenate([heads, behinds - begins + np.where(is_last, 0, 1)])
+        sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
         of_list = np.concatenate([changed, owners])
         order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
         places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
@@ -110,12 +110,12 @@ class OldRecords:
         return replace(records, data=data, **columns)
 
 
-def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
+def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
     """Return (list, begin, end) of each run of staying elements that lie end to end, as three arrays."""
     follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
     goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
     first, last = staying & ~follows, staying & ~goes_on
-    return owners[first], begins[first], behinds[last]
+    return owners[first], begins[first], element_ends[last]
 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
@@ -149,11 +149,11 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     assert rule.element is not None
     code, depth = lower(rule.element)
     room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
-    owners, begins, behinds = (np.empty(room, np.int64) for _ in range(3))
+    owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         count, _, wrong = age_loop.find_elements(
-            records.data, records.limits, records.ends, chosen, code, depth, owners, begins, behinds
+            records.data, records.limits, records.ends, chosen, code, depth, owners, begins, element_ends
         )
     if wrong != machine.FINE:
         raise unreadable_time(rule.name, int(wrong))
-    return owners[:count], begins[:count], behinds[:count]
+    return owners[:count], begins[:count], element_ends[:count]

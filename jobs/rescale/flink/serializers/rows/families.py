@@ -1,4 +1,4 @@
-"""Makers of rows for the two families of most of Flink's serializers: the snapshots of a family extend one class."""
+"""Functions that make rows for the two families of serializers in Flink; the snapshots of a family extend one class."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class _Run:
         self.take(key)
 
     def take(self, limit: Bytes) -> _Entries:
-        """Return the decoded entries of keys before `limit`, and decode more."""
+        """Return the decoded entries of keys before `limit`, then decode further entries."""
         from rescale.rocksdb.engine.changes.entry_loop import first_at_least
 
         entries = self._entries
@@ -177,7 +177,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
-    """Return sorted keys, and for each the least sequence number above 0 that the files may have from this key on."""
+    """Return sorted keys, and for each the least sequence number above 0 in the files from it up to the next key."""
     from rescale.rocksdb.engine.changes.entry_loop import ABOVE_ALL_SEQUENCES
 
     ranges = sorted(

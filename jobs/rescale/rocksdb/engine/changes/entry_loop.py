@@ -20,7 +20,7 @@ ABOVE_ALL_SEQUENCES = (1 << 63) - 1
 
 @compiled
 def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
-    """Return the varint at `at`, or -1 if it is cut off or too long, and the place behind it."""
+    """Return the varint at `at`, or -1 if it is cut off or too long, and the place after it."""
     value = np.int64(0)
     for i in range(_LONGEST_VARINT):
         if at >= end:
