@@ -42,7 +42,7 @@ def first_fresh_request(flink: Flink, ended: float) -> float:
 
 @dataclass
 class CachedAnswer:
-    """What is known of the time at which Flink's cached answer was made: after `after`, and before `before`.
+    """The known bounds of the time at which Flink's cached answer was made: after `after`, and before `before`.
 
     An answer lives for `lifetime` seconds. Both times are None while nothing is known.
     """
