@@ -18,7 +18,7 @@ def ids(*parts: str) -> Iterator[str]:
         yield uuid5(_NAMESPACE, "\n".join([*parts, str(number)])).hex
 
 
-def started_job(flink: Flink, *seed: str) -> str | None:
+def running_job_id(flink: Flink, *seed: str) -> str | None:
     """Return the id of the job with this seed that has not ended.
 
     Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).

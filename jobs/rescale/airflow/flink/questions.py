@@ -14,7 +14,7 @@ import msgspec
 from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
 from rescale.airflow.flink.deployment import is_redeployed
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import started_job
+from rescale.airflow.flink.ids import running_job_id
 from rescale.airflow.hand_overs import PatchDeployment
 from rescale.flink_rest.client import Flink, StopMode
 from rescale.storage.locations import contains, normalise
@@ -112,7 +112,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
-            if self.instead_of and (late := started_job(flink, *self.instead_of)) is not None:
+            if self.instead_of and (late := running_job_id(flink, *self.instead_of)) is not None:
                 log.warning("job %s, which this one replaces, has started late: it is cancelled", late)
                 flink.cancel(late)
                 return None

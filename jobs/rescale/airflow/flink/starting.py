@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.airflow.flink.deployment import DeploymentSpec, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import ids, started_job
+from rescale.airflow.flink.ids import ids, running_job_id
 from rescale.airflow.flink.questions import (
     Answer,
     FlinkQuestion,
@@ -53,7 +53,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
         wanted = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, wanted))
     with open_flink(hand_over.flink) as flink:
-        if (alive := started_job(flink, *seed)) is not None:
+        if (alive := running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
         jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
@@ -70,7 +70,7 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
-        return started_job(flink, *seed)
+        return running_job_id(flink, *seed)
 
 
 def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.flink.deployment import DeploymentSpec, read_deployment, redeploy
+from rescale.airflow.flink.find_job import find_job
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
@@ -31,7 +32,7 @@ from rescale.airflow.flink.starting import check_hand_over, running_job, start_j
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
-from rescale.flink_rest.running_job import CANCELLING, JobLine
+from rescale.flink_rest.running_job import CANCELLING
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -358,28 +359,6 @@ def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
 
 def _restart_seed(run: str, before: JobToRestart) -> tuple[str, ...]:
     return ("back", *_seed(run, before))
-
-
-def find_job(flink: Flink, job: str) -> JobLine:
-    """Return the job with this id, or the only running job with this name. Raises `RequestError` if there is none.
-
-    The states in the overview are current; the details of a job may be seconds old (`web.refresh-interval`).
-    """
-    jobs = flink.jobs()
-    for line in jobs:
-        if line.job_id == job:
-            return line
-    alive = [line for line in jobs if not line.ended]
-    named = [line for line in alive if line.name == job]
-    if len(named) != 1:
-        raise RequestError(
-            "several jobs have this name" if named else "there is no such job",
-            path=flink.address,
-            expected="the id of a job, or the name of a single running job: "
-            + (", ".join(f"{line.name} ({line.job_id})" for line in alive) or "no job runs"),
-            found=job,
-        )
-    return named[0]
 
 
 def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQuestion | None:

@@ -16,8 +16,8 @@ def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
 
     Savepoints do not count. Raises `RequestError` if no such job runs.
     """
+    from rescale.airflow.flink.find_job import find_job
     from rescale.airflow.flink.flink_access import open_flink
-    from rescale.airflow.flink.stopping import find_job
     from rescale.flink_rest.responses import is_place
     from rescale.storage.locations import normalise
 

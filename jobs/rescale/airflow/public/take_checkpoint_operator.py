@@ -9,11 +9,11 @@ from typing import Any
 from airflow.sdk import Context
 
 from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
+from rescale.airflow.flink.find_job import find_job
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import find_job
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import Flink
