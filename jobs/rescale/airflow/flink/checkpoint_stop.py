@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
+from rescale.airflow.flink.answer_watch import first_fresh_request
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.final_checkpoint import (
     checkpoint_number,
@@ -34,9 +34,7 @@ def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
         if is_cancelled and line is not None and line.state == CANCELLING:
             cancel(flink, before.job_id)
         elif line is not None and not line.ended:
-            with AnswerWatch(flink, before.job_id) as answers:
-                cancel_after_checkpoint(flink, before.job_id, before.directory, answers, mark.set_before_cancel)
-            fresh = answers.first_fresh_request(time.monotonic())
+            fresh = cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set_before_cancel)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",

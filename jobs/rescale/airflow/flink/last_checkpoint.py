@@ -92,19 +92,22 @@ def take_checkpoint(flink: Flink, job_id: str) -> int | None:
 
 
 def cancel_after_checkpoint(
-    flink: Flink, job_id: str, checkpoints: str, answers: AnswerWatch, before_cancel: Callable[[int | None], None]
-) -> None:
+    flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[int | None], None]
+) -> float:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
     The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel,
     which comes right before Flink's cached answer about checkpoints expires. `before_cancel` gets the number of the
-    last checkpoint.
+    last checkpoint. Returns the time from which Flink's answers are from after the job's end.
     """
     take_checkpoint(flink, job_id)
-    number = take_source(flink, job_id, checkpoints)
-    answers.wait_until_answer_expires_soon()
-    before_cancel(number)
-    cancel(flink, job_id)
+    with AnswerWatch(flink, job_id) as answers:
+        number = take_source(flink, job_id, checkpoints)
+        answers.wait_until_answer_expires_soon()
+        before_cancel(number)
+        cancel(flink, job_id)
+        ended = time.monotonic()
+    return answers.first_fresh_request(ended)
 
 
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
