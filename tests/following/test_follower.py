@@ -289,8 +289,7 @@ def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -
     assert not follower.has_checkpoint_after(made)
     time.sleep(1.1)  # stores have times in seconds
     job.copy_newest(2)
-    store = open_store(home)
-    store.delete([entry.uri for entry in store.list(join(job.directory, "chk-4"))])
+    job.delete_checkpoint(4)
     assert follower.has_checkpoint_after(made)
     (made,) = follow(follower, 1)
     assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
@@ -320,9 +319,8 @@ def test_follower_says_what_it_waits_for(
     follower = follower_of(job, home, said)
     job.copy_newest(4)
     follow(follower, 0)
-    store = open_store(home)
     for number in removed:
-        store.delete([entry.uri for entry in store.list(join(job.directory, f"chk-{number}"))])
+        job.delete_checkpoint(number)
     sleep = Mock(side_effect=[None, KeyboardInterrupt])
     monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
     with pytest.raises(KeyboardInterrupt):

@@ -48,10 +48,14 @@ class Checkpoints:
 
     def delete_older(self, number: int) -> None:
         """Delete the checkpoints before this one, as if they were subsumed; shared files stay."""
-        store = unprotected_store(self.directory)
         for older in complete_checkpoints(self.directory):
             if older < number:
-                store.delete([entry.uri for entry in store.list(checkpoint_directory(self.directory, older))])
+                self.delete_checkpoint(older)
+
+    def delete_checkpoint(self, number: int) -> None:
+        """Delete the files that only this checkpoint has."""
+        store = unprotected_store(self.directory)
+        store.delete([entry.uri for entry in store.list(checkpoint_directory(self.directory, number))])
 
     def rewrite(self, change: Callable[[Metadata], Metadata]) -> None:
         """Replace the `_metadata` of the newest checkpoint."""
