@@ -39,6 +39,9 @@ class Cluster:
             raise state
         return None if state is None else JobLine(job_id, "clicks", state)
 
+    def answer_cache_seconds(self) -> float:
+        return 3.0
+
     def cancel(self, _: str) -> None:
         self.cancels += 1
         if self.cancels <= self.errors:
