@@ -240,8 +240,8 @@ class Watch:
                 operator=self.before.name,
                 expected="a running job",
                 found="a job that Flink does not know" if line is None else line.state,
-                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, so "
-                "that the last one becomes the result; otherwise start it again, and trigger a run with another target",
+                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
+                "makes the result from the last one. Otherwise start it again, and trigger a run with another target",
             )
 
 
