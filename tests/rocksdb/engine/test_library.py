@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from rescale.rocksdb.engine import library
@@ -55,6 +57,20 @@ def test_damaged_jar_is_refused(jar: Path, members: dict[str, bytes] | None) -> 
     with pytest.raises(UnsupportedError, match="is missing" if not members else "cannot be loaded") as caught:
         library.load_library()
     assert caught.value.path == str(jar)
+
+
+def test_checksums_of_blocks_use_instructions_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If google_crc32c is not compiled, RocksDB's own function takes its place, with the same results."""
+    (fast,) = library._fast_crc32c().values()
+    plain = library.load_library()[library.CALLED_BY_LOOPS["rescale_crc32c"]]
+    for function in (fast, plain):
+        function.restype, function.argtypes = ctypes.c_uint32, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
+    data = bytes(range(1, 256)) * 20
+    for length in (0, 1, 7, 255, len(data)):
+        assert fast(0, data, length) == plain(0, data, length) == google_crc32c.value(data[:length])
+        assert fast(7, data, length) == plain(7, data, length)
+    monkeypatch.setattr(google_crc32c, "implementation", "python")
+    assert library._fast_crc32c() == {}
 
 
 IN_A_FRESH_PROCESS = """

@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
+
 from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
 from rescale.text.errors import StoreError, UnsupportedError
@@ -86,6 +88,21 @@ CALLED_BY_LOOPS = {
 `rocksdb::crc32c::Extend`, so that one is found by its C++ symbol."""
 
 
+def _fast_crc32c() -> dict[str, Any]:
+    """Return `crc32c_extend` of google_crc32c by the name that loops use; nothing if it is not compiled.
+
+    It uses instructions of the processor. Spark's RocksDB for x86 uses tables, which takes five times as long.
+    """
+    if google_crc32c.implementation != "c":
+        return {}
+    from google_crc32c import _crc32c
+
+    try:
+        return {"rescale_crc32c": ctypes.CDLL(_crc32c.__file__)["crc32c_extend"]}
+    except (OSError, AttributeError):
+        return {}
+
+
 class Library:
     """The functions of `rocksdb/c.h`; those that report errors raise `RocksdbError`."""
 
@@ -138,8 +155,9 @@ def _library() -> Library:
 
     loaded = load_library()
     try:
-        for name, exported in CALLED_BY_LOOPS.items():
-            binding.add_symbol(name, ctypes.cast(loaded[exported], ctypes.c_void_p).value)
+        functions = {name: loaded[exported] for name, exported in CALLED_BY_LOOPS.items()} | _fast_crc32c()
+        for name, function in functions.items():
+            binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
         return Library(loaded)
     except AttributeError as error:
         raise UnsupportedError(
