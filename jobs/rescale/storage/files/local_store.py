@@ -35,6 +35,10 @@ _ATTEMPTS = 8
 _PATIENCE = 0.01
 """Seconds after which files are looked up in parallel: starting the threads takes about as long."""
 
+_WRITTEN_AT_ONCE = 1 << 20
+"""Most bytes of a call that writes. For more, Linux takes memory for its cache in blocks of 2 MiB. Virtual machines may
+have returned such blocks to their host: fetching them again, page by page, took seven times as long as the write."""
+
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
 
@@ -180,7 +184,7 @@ class LocalStore:
             try:
                 view, place = memoryview(data), offset
                 while view:
-                    written = os.pwrite(descriptor, view, place)
+                    written = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], place)
                     view, place = view[written:], place + written
                 begin_write_back(descriptor, offset, len(data))
             finally:
@@ -317,7 +321,7 @@ def _writing(data: bytes | bytearray) -> Callable[[int], None]:
     def write(descriptor: int) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(descriptor, view) :]
+            view = view[os.write(descriptor, view[:_WRITTEN_AT_ONCE]) :]
 
     return write
 
