@@ -12,6 +12,7 @@ import pytest
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.job.canonical_savepoint import refuse_timers_on_heap
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType
@@ -78,6 +79,11 @@ def rescaled(source: str, target: Path, *maximum: str) -> Start:
     return plan.start
 
 
+def misses_timers(cluster: SessionCluster, job_id: str) -> bool:
+    with cluster.open() as flink:
+        return "did not fire" in (flink.why_failed(job_id) or "")
+
+
 def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
     return {(vertex.parallelism, vertex.max_parallelism) for vertex in cluster.job(job_id).vertices}
 
@@ -121,13 +127,25 @@ def test_native_savepoint_of_a_job_with_timers_on_the_heap_loses_them(cluster: S
     run(cluster, options)
     before = look(cluster, options)
     old = back(before, take(before, "lost"), "lost")["job"]
-
-    def has_failed() -> bool:
-        with cluster.open() as flink:
-            return "did not fire" in (flink.why_failed(old) or "")
-
-    wait_until(has_failed, "the job to miss its timers")
+    wait_until(lambda: misses_timers(cluster, old), "the job to miss its timers")
     assert cluster.heard(old) == 0
+
+
+@pytest.mark.slow
+def test_result_in_rocksdb_loses_timers_that_the_job_keeps_on_the_heap(cluster: SessionCluster, tmp_path: Path) -> None:
+    options = {**native_options(cluster, HEAP_TIMERS), **ONE_CHECKPOINT}
+    job_id = run(cluster, options)
+    take_checkpoint(cluster, job_id)
+    request = make_request("/a", "/b", ["3"], format=Format.ROCKSDB)
+    with cluster.open() as flink, pytest.raises(RequestError, match="the new job would lose its timers"):
+        refuse_timers_on_heap(latest_checkpoint(flink, cluster.job(job_id), request), request)
+    before = msgspec.structs.replace(look(cluster, options), savepoint_format=SavepointFormat.CANONICAL)
+    taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), "in rocksdb")
+    plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], format="rocksdb")
+    execute_without_spark(plan)
+    new = hand_over(before, plan.start, "in rocksdb")["job"]
+    wait_until(lambda: misses_timers(cluster, new), "the job to miss its timers")
+    assert cluster.heard(new) == 0
 
 
 @pytest.mark.parametrize("maximum", [128, 256])
