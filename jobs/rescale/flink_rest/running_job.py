@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rescale.flink.start import common_parallelism
+from rescale.text.errors import RequestError
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 """The globally terminal states of `JobStatus`."""
@@ -82,3 +83,25 @@ class Job(_JobState, frozen=True):
     def parallelism(self) -> int:
         """The parallelism of most vertices."""
         return common_parallelism([(vertex.parallelism, vertex.max_parallelism) for vertex in self.vertices])
+
+
+def find_job(lines: Sequence[JobLine], job: str, address: str) -> JobLine:
+    """Return the job with this id, or the only running job with this name, from the overview of Flink at `address`.
+
+    Raises `RequestError` if there is none. The states in the overview are current; the details of a job may be seconds
+    old (`web.refresh-interval`).
+    """
+    for line in lines:
+        if line.job_id == job:
+            return line
+    alive = [line for line in lines if not line.ended]
+    named = [line for line in alive if line.name == job]
+    if len(named) != 1:
+        raise RequestError(
+            "several jobs have this name" if named else "there is no such job",
+            path=address,
+            expected="the id of a job, or the name of a single running job: "
+            + (", ".join(f"{line.name} ({line.job_id})" for line in alive) or "no job runs"),
+            found=job,
+        )
+    return named[0]

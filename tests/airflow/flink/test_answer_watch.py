@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rescale.airflow.flink import answer_watch
 from rescale.airflow.flink.answer_watch import AnswerWatch, CachedAnswer
-from rescale.flink_rest.responses import CompletedCheckpoint, LatestCheckpoints
+from rescale.flink_rest.responses import CheckpointConfig, CompletedCheckpoint, LatestCheckpoints
 from rescale.text.errors import StoreError
 
 LIFETIME = 3.0
@@ -78,10 +78,14 @@ class Flink:
     """A Flink whose job has completed the checkpoint `number`; answers are not cached."""
 
     number = 7
+    interval = 10_000
     error: StoreError | None = None
 
     def answer_cache_seconds(self) -> float:
         return LIFETIME
+
+    def checkpoint_config(self, _: str) -> CheckpointConfig:
+        return CheckpointConfig(interval=self.interval)
 
     def latest_checkpoints(self, _: str) -> LatestCheckpoints:
         if self.error is not None:
@@ -102,6 +106,15 @@ def test_cancel_waits_until_the_answer_expires_soon(monkeypatch: pytest.MonkeyPa
     made = answers._cached.after
     assert made is not None
     assert waited >= made + 0.5
+
+
+def test_cancel_does_not_wait_if_the_job_makes_checkpoints_often() -> None:
+    flink: Any = Flink()
+    flink.interval = 1000
+    with AnswerWatch(flink, "job") as answers:
+        begun = time.monotonic()
+        answers.wait_until_answer_expires_soon()
+    assert time.monotonic() < begun + LIFETIME - answer_watch._CANCEL_SECONDS
 
 
 def test_cancel_does_not_wait_if_flink_does_not_answer() -> None:

@@ -34,6 +34,10 @@ an answer."""
 _SHORT = 2
 """The cancel waits for nothing if an answer lives for at most this many times as long as a cancel takes."""
 
+_SELDOM = 2
+"""Nor does it wait if the interval between checkpoints is shorter than this many lifetimes of an answer: the job would
+probably make another checkpoint meanwhile."""
+
 
 def first_fresh_request(flink: Flink, ended: float) -> float:
     """Return the time from which all answers are from after `ended`. Times are those of `time.monotonic`."""
@@ -88,6 +92,8 @@ class AnswerWatch:
     def __init__(self, flink: Flink, job_id: str) -> None:
         self._flink, self._job_id = flink, job_id
         self._cached = CachedAnswer(flink.answer_cache_seconds())
+        config = flink.checkpoint_config(job_id)
+        self._interval = 0.0 if config is None else (config.interval or 0) / 1000
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._ask, name="answers", daemon=True)
@@ -109,11 +115,12 @@ class AnswerWatch:
     def wait_until_answer_expires_soon(self) -> None:
         """Wait until there is just enough time for a cancel before the cached answer expires.
 
-        Returns at once if a cancel takes about as long as an answer lives, and after two lifetimes if it does not
-        become known when answers expire.
+        Returns at once if a cancel takes about as long as an answer lives, or if the job would probably make another
+        checkpoint meanwhile; and after two lifetimes if it does not become known when answers expire.
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
-        until = now + 2 * lifetime if lifetime > _SHORT * _CANCEL_SECONDS else now
+        is_useful = lifetime > _SHORT * _CANCEL_SECONDS and self._interval >= _SELDOM * lifetime
+        until = now + 2 * lifetime if is_useful else now
         while now < until and self._thread.is_alive():
             with self._lock:
                 after = self._cached.after

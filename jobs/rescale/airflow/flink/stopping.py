@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.flink.deployment import DeploymentSpec, read_deployment, redeploy
-from rescale.airflow.flink.find_job import find_job
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
@@ -32,7 +31,7 @@ from rescale.airflow.flink.starting import check_hand_over, running_job, start_j
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
-from rescale.flink_rest.running_job import CANCELLING
+from rescale.flink_rest.running_job import CANCELLING, find_job
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -118,7 +117,7 @@ def inspect_job(
     refuse_stop_without_restart(taking, hand_over)
     check_hand_over(hand_over)
     with open_flink(flink) as cluster:
-        line = find_job(cluster, job)
+        line = find_job(cluster.jobs(), job, cluster.address)
         if line.ended:
             raise RequestError(
                 "the job has ended",

@@ -9,7 +9,6 @@ from typing import Any
 from airflow.sdk import Context
 
 from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
-from rescale.airflow.flink.find_job import find_job
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import WaitingOperator
@@ -17,6 +16,7 @@ from rescale.airflow.flink.questions import Answer
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import find_job
 from rescale.text.errors import RescaleError
 
 _MAX_CHECKPOINTS = 20
@@ -48,7 +48,7 @@ class TakeCheckpointOperator(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             with open_flink(self.flink) as flink:
-                job_id = find_job(flink, self.job).job_id
+                job_id = find_job(flink.jobs(), self.job, flink.address).job_id
                 trigger_id = self._begin(flink, job_id, task_name(context))
             return self._result(CheckpointQuestion(self.flink, job_id, trigger_id))
 
