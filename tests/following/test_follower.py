@@ -5,102 +5,40 @@ A later checkpoint shares the files of the earlier one, so no row changes; real 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
-from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
-from rescale.following.follower import Follower, Limits
-from rescale.following.leaving import leave
+from rescale.following.follower import Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import (
-    FollowedJob,
-    Round,
     RoundKind,
     described_rounds,
     finished_rounds,
-    followed_job,
     read_round,
     round_target,
 )
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
-from rescale.runstate.publication import is_published, publish, published_plan
+from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
-from rescale.runstate.states import State, state_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError
-from support import edited, snapshots
-from support.checkpoints import Checkpoints, checkpoints_in
+from support import snapshots
+from support.checkpoints import Checkpoints
 from support.diffing import diff
+from support.followers import SHAPE, carry_out, checkpoints_follow, finish, follow, follower_of, with_other_backends
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server
 from support.session_cluster import wait_until
-from support.slow import slow
-
-FIXTURE = "2-rocksdb-incremental"
-SHAPE = {"parallelism": ["3"], "max-parallelism": ["1000"], "key-hash": [], "uids": None, "allow-prefix": []}
-
-
-@pytest.fixture(params=["local", slow("s3")])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path / "home")
-    server: S3Server = request.getfixturevalue("s3")
-    home = f"s3://{server.new_bucket('following')}/home"
-    for place in ("target", "target.rescale", "target-5", "target-5.rescale", "2/target.rescale"):
-        server.declare(f"{home}/{place}")
-    return home
-
-
-@pytest.fixture
-def job(home: str, tmp_path: Path) -> Checkpoints:
-    return checkpoints_in(FIXTURE, join(home, "job"), tmp_path / "scratch")
-
-
-def carry_out(plan: Plan, proof: Proof) -> None:
-    move(plan, InProcessTasks(2, None))
-    validate_coverage(plan, InProcessTasks(2, None), proof)
-
-
-def follower_of(job: Checkpoints, home: str, said: list[str] | None = None, shape: Any = SHAPE) -> Follower:
-    say = ([] if said is None else said).append
-    return Follower(join(home, "target"), FollowedJob(job.directory, shape), {"host": "here"}, carry_out, say)
-
-
-def follow(follower: Follower, rounds: int, **limits: int) -> list[Round]:
-    made: list[Round] = []
-    follower.follow(Limits(rounds, **limits), lambda new, _: made.append(new))
-    return made
-
-
-def finish(follower: Follower) -> None:
-    planned = follower.plan_last()
-    claim(planned.prepared.plan)
-    carry_out(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
-    publish(planned.prepared.plan)
-    remove_follower(follower.target)
-
-
-def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:
-    """Each complete checkpoint takes the place of the one before, whose own files go."""
-    for number in numbers:
-        job.copy_newest(number)
-        job.delete_older(number)
 
 
 def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str) -> None:
@@ -195,10 +133,6 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     assert any("discarding" in line for line in said)
 
 
-def with_other_backends(metadata: Metadata) -> Metadata:
-    return edited.with_databases(metadata, lambda handle: replace(handle, backend_id="another"))
-
-
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
@@ -267,68 +201,6 @@ def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     assert any("3" in line for line in said)
 
 
-def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
-    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
-    follower = follower_of(job, home)
-    follow(follower, 0)
-    time.sleep(1.1)  # stores have times in seconds
-    job.copy_newest(2)
-    for go_on in (lambda: follow(follower, 1), follower.plan_last, lambda: follow(follower_of(job, f"{home}/2"), 0)):
-        with pytest.raises(RequestError, match="checkpoints of two starts of a job"):
-            go_on()
-
-
-def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -> None:
-    """The job was started without its state, in the same directory, and its earlier checkpoints are gone."""
-    said: list[str] = []
-    follower = follower_of(job, home, said)
-    follow(follower, 0)
-    checkpoints_follow(job, [4])
-    follow(follower, 1)
-    (made,) = [made for made in described_rounds(follower.target) if made.checkpoint == 4]
-    assert not follower.has_checkpoint_after(made)
-    time.sleep(1.1)  # stores have times in seconds
-    job.copy_newest(2)
-    job.delete_checkpoint(4)
-    assert follower.has_checkpoint_after(made)
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
-    assert any("began anew, below 4, so the job was started without its last state" in line for line in said)
-    assert finished_rounds(follower.target) == [2]
-    assert [made.checkpoint for made in described_rounds(follower.target)] == [2]
-    assert Pins(follower.target, job.directory).numbers() == [2]
-    checkpoints_follow(job, [3])
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.number, made.root) == (RoundKind.ROUND, 1, 2)
-    finish(follower)
-    validate_published(job.newest, follower.target, InProcessTasks(2, None))
-
-
-@pytest.mark.parametrize(
-    ("removed", "sentence"),
-    [
-        ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that none"),
-        ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
-        ((), "going on after round 0, waiting for a checkpoint after 4"),
-    ],
-)
-def test_follower_says_what_it_waits_for(
-    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
-) -> None:
-    said: list[str] = []
-    follower = follower_of(job, home, said)
-    job.copy_newest(4)
-    follow(follower, 0)
-    for number in removed:
-        job.delete_checkpoint(number)
-    sleep = Mock(side_effect=[None, KeyboardInterrupt])
-    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
-    with pytest.raises(KeyboardInterrupt):
-        follow(follower, 1)
-    assert [line.startswith(sentence.format(job.directory)) for line in said].count(True) == 1, said
-    assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
-
-
 def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
@@ -341,58 +213,6 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
             wait_until(lambda: pins.flushed_numbers() == pinned, "the pin")
         assert follower.next_round().checkpoint == 5
         assert (pins.numbers(), pins.flushed_numbers()) == ([3, 5], [])
-
-
-@pytest.mark.parametrize("published", [False, slow(True)])
-def test_rounds_go_on_with_the_next_start_of_the_job(
-    job: Checkpoints, home: str, tmp_path: Path, published: bool
-) -> None:
-    """It has another directory, and has uploaded all files again: they have the same bytes under other names."""
-    follower = follower_of(job, home)
-    follow(follower, 0)
-    planned = follower.plan_last()
-    failed = planned.prepared.plan
-    follower.move_last(planned)
-    if published:
-        publish(failed)
-    assert (published_plan(follower.target, follower.by) is not None) == published
-    leave(follower.target, job.directory, follower.by)
-    assert state_of(follower.target, failed.digest) is State.FREE
-    assert not [*open_store(home).list(follower.target)]
-    job.delete()
-    with pytest.raises(RequestError, match="which was started again after its cut-over had failed"):
-        follower.next_round()
-
-    again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
-    checkpoints_follow(again, [4])
-    follower = follower_of(again, home)
-    before = follower.newest_round()
-    assert before is not None
-    assert not follower.is_of_this_start(before)
-    (made,) = follow(follower, 1)
-    assert follower.is_of_this_start(made)
-    assert (made.kind, made.number, made.root, made.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
-    pins = [Pins(follower.target, directory) for directory in (job.directory, again.directory)]
-    assert [each.numbers() for each in pins] == [[3], [4]], "the base needs the first"
-    again.rewrite(with_other_backends)
-    checkpoints_follow(again, [5])
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.root) == (RoundKind.BASE, 5)
-    assert [each.numbers() for each in pins] == [[], [5]]
-    finish(follower)
-    validate_published(again.newest, follower.target, InProcessTasks(2, None))
-
-
-def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> None:
-    follower = follower_of(job, home)
-    follow(follower, 0)
-    finish_of_another = follower.plan_last().prepared.plan
-    claim(finish_of_another, by={"host": "there"})
-    carry_out(finish_of_another, Proof.CHANGES)
-    publish(finish_of_another)
-    leave(follower.target, job.directory, follower.by)
-    assert is_published(finish_of_another)
-    assert followed_job(follower.target) == follower.job
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:

@@ -1,0 +1,146 @@
+"""A follower whose job is started again: in another directory, or with checkpoint numbers that begin anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.following import follower as followers
+from rescale.following.leaving import leave
+from rescale.plan.proof import Proof
+from rescale.runstate.claim import claim
+from rescale.runstate.follower.pins import Pins
+from rescale.runstate.follower.rounds import (
+    RoundKind,
+    described_rounds,
+    finished_rounds,
+    followed_job,
+)
+from rescale.runstate.publication import is_published, publish, published_plan
+from rescale.runstate.states import State, state_of
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.followers import FIXTURE, carry_out, checkpoints_follow, finish, follow, follower_of, with_other_backends
+from support.slow import slow
+
+
+def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
+    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    time.sleep(1.1)  # stores have times in seconds
+    job.copy_newest(2)
+    for go_on in (lambda: follow(follower, 1), follower.plan_last, lambda: follow(follower_of(job, f"{home}/2"), 0)):
+        with pytest.raises(RequestError, match="checkpoints of two starts of a job"):
+            go_on()
+
+
+def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -> None:
+    """The job was started without its state, in the same directory, and its earlier checkpoints are gone."""
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    (made,) = [made for made in described_rounds(follower.target) if made.checkpoint == 4]
+    assert not follower.has_checkpoint_after(made)
+    time.sleep(1.1)  # stores have times in seconds
+    job.copy_newest(2)
+    job.delete_checkpoint(4)
+    assert follower.has_checkpoint_after(made)
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
+    assert any("began anew, below 4, so the job was started without its last state" in line for line in said)
+    assert finished_rounds(follower.target) == [2]
+    assert [made.checkpoint for made in described_rounds(follower.target)] == [2]
+    assert Pins(follower.target, job.directory).numbers() == [2]
+    checkpoints_follow(job, [3])
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.root) == (RoundKind.ROUND, 1, 2)
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+@pytest.mark.parametrize(
+    ("removed", "sentence"),
+    [
+        ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that none"),
+        ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
+        ((), "going on after round 0, waiting for a checkpoint after 4"),
+    ],
+)
+def test_follower_says_what_it_waits_for(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
+) -> None:
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    job.copy_newest(4)
+    follow(follower, 0)
+    for number in removed:
+        job.delete_checkpoint(number)
+    sleep = Mock(side_effect=[None, KeyboardInterrupt])
+    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
+    with pytest.raises(KeyboardInterrupt):
+        follow(follower, 1)
+    assert [line.startswith(sentence.format(job.directory)) for line in said].count(True) == 1, said
+    assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
+
+
+@pytest.mark.parametrize("published", [False, slow(True)])
+def test_rounds_go_on_with_the_next_start_of_the_job(
+    job: Checkpoints, home: str, tmp_path: Path, published: bool
+) -> None:
+    """It has another directory, and has uploaded all files again: they have the same bytes under other names."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    planned = follower.plan_last()
+    failed = planned.prepared.plan
+    follower.move_last(planned)
+    if published:
+        publish(failed)
+    assert (published_plan(follower.target, follower.by) is not None) == published
+    leave(follower.target, job.directory, follower.by)
+    assert state_of(follower.target, failed.digest) is State.FREE
+    assert not [*open_store(home).list(follower.target)]
+    job.delete()
+    with pytest.raises(RequestError, match="which was started again after its cut-over had failed"):
+        follower.next_round()
+
+    again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
+    checkpoints_follow(again, [4])
+    follower = follower_of(again, home)
+    before = follower.newest_round()
+    assert before is not None
+    assert not follower.is_of_this_start(before)
+    (made,) = follow(follower, 1)
+    assert follower.is_of_this_start(made)
+    assert (made.kind, made.number, made.root, made.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
+    pins = [Pins(follower.target, directory) for directory in (job.directory, again.directory)]
+    assert [each.numbers() for each in pins] == [[3], [4]], "the base needs the first"
+    again.rewrite(with_other_backends)
+    checkpoints_follow(again, [5])
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.root) == (RoundKind.BASE, 5)
+    assert [each.numbers() for each in pins] == [[], [5]]
+    finish(follower)
+    validate_published(again.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    finish_of_another = follower.plan_last().prepared.plan
+    claim(finish_of_another, by={"host": "there"})
+    carry_out(finish_of_another, Proof.CHANGES)
+    publish(finish_of_another)
+    leave(follower.target, job.directory, follower.by)
+    assert is_published(finish_of_another)
+    assert followed_job(follower.target) == follower.job
