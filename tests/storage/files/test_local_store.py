@@ -102,29 +102,6 @@ def test_put_part_on_a_full_disk_is_a_store_error(home: Path, monkeypatch: pytes
         store.put_part(str(home / "large"), token, 1, 0, b"x")
 
 
-def test_large_files_are_written_in_small_calls(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-
-    def counting(write: Callable[..., int]) -> Callable[..., int]:
-        def counted(descriptor: int, data: memoryview, *place: int) -> int:
-            sizes.append(len(data))
-            return write(descriptor, data[: max(1, len(data) - 1)], *place)  # a call may write less
-
-        return counted
-
-    monkeypatch.setattr("os.write", counting(os.write))
-    monkeypatch.setattr("os.pwrite", counting(os.pwrite))
-    store, data = LocalStore(), os.urandom(3 << 20)
-    store.put(str(home / "whole"), data)
-    token = store.begin_parts(str(home / "parts"), str(home.parent / "staging"))
-    for number in range(2):
-        store.put_part(str(home / "parts"), token, number + 1, number * len(data), data)
-    store.complete_parts(str(home / "parts"), token, ["", ""], 2 * len(data))
-    assert (home / "whole").read_bytes() == data
-    assert (home / "parts").read_bytes() == 2 * data
-    assert max(sizes) == 1 << 20
-
-
 def test_upload_with_missing_bytes_is_not_completed(home: Path) -> None:
     store = LocalStore()
     token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))

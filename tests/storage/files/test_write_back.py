@@ -1,9 +1,10 @@
-"""Early write-back to the disk: the content of files stays the same, and where it is not supported it is skipped."""
+"""Writes of large local files: in small calls, and written back early where that is supported."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,26 @@ def test_write_back_is_skipped_without_sync_file_range(monkeypatch: pytest.Monke
     with (tmp_path / "file").open("wb") as file:
         begin_write_back(file.fileno(), 0, 1)
     local_store._sync_file_range.cache_clear()
+
+
+def test_large_files_are_written_in_small_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def counting(write: Callable[..., int]) -> Callable[..., int]:
+        def counted(descriptor: int, data: memoryview, *place: int) -> int:
+            sizes.append(len(data))
+            return write(descriptor, data[: max(1, len(data) - 1)], *place)  # a call may write less
+
+        return counted
+
+    monkeypatch.setattr("os.write", counting(os.write))
+    monkeypatch.setattr("os.pwrite", counting(os.pwrite))
+    store, data = local_store.LocalStore(), os.urandom(3 << 20)
+    store.put(str(tmp_path / "whole"), data)
+    token = store.begin_parts(str(tmp_path / "parts"), str(tmp_path / "staging"))
+    for number in range(2):
+        store.put_part(str(tmp_path / "parts"), token, number + 1, number * len(data), data)
+    store.complete_parts(str(tmp_path / "parts"), token, ["", ""], 2 * len(data))
+    assert (tmp_path / "whole").read_bytes() == data
+    assert (tmp_path / "parts").read_bytes() == 2 * data
+    assert max(sizes) == 1 << 20
