@@ -12,7 +12,8 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from rescale.airflow.flink import last_checkpoint
+from rescale.airflow.flink import answer_watch, last_checkpoint
+from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
@@ -165,7 +166,24 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
         back(before, None, job_id, state)
     assert cluster.alive() == set()
     with cluster.open() as flink, pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_stop_in_between(flink, job_id, time.monotonic())
+        refuse_stop_in_between(flink, job_id, first_fresh_request(flink, time.monotonic()))
+
+
+@pytest.mark.slow
+def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionCluster) -> None:
+    """The cached answer is older than the stop, and expires so soon that the next one is known to be newer."""
+    job_id = run(cluster, {**native_options(cluster, ROCKSDB), **KEPT})
+    patience = patch.multiple(answer_watch, _CANCEL_SECONDS=2.0, _SHORT=1)
+    with patience, cluster.open() as flink, AnswerWatch(flink, job_id) as answers:
+        last_checkpoint.take_checkpoint(flink, job_id)
+        answers.wait_until_answer_expires_soon()
+        folder = (cluster.folder / "savepoints").as_uri()
+        flink.trigger_savepoint(job_id, "6" * 32, folder, StopMode.STOP, SavepointFormat.NATIVE)
+        wait_until(lambda: not cluster.alive(), "the job to finish")
+        ended = time.monotonic()
+        answers.end()
+        with pytest.raises(RequestError, match="somebody else has stopped the job"):
+            refuse_stop_in_between(flink, job_id, answers.first_fresh_request(ended))
 
 
 @dataclass(frozen=True)

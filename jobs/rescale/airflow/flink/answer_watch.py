@@ -32,23 +32,18 @@ _CANCEL_SECONDS = 0.8
 an answer."""
 
 _SHORT = 2
-"""The cancel waits for nothing if an answer lives for at most this many times as long as a cancel takes."""
+"""Ratio of the lifetime of an answer to the time of a cancel, up to which the cancel does not wait."""
 
 _SELDOM = 2
-"""Nor does it wait if the interval between checkpoints is shorter than this many lifetimes of an answer: the job would
-probably make another checkpoint meanwhile."""
-
-
-def first_fresh_request(flink: Flink, ended: float) -> float:
-    """Return the time from which all answers are from after `ended`. Times are those of `time.monotonic`."""
-    return ended + flink.answer_cache_seconds() + _MARGIN_SECONDS
+"""Ratio of the interval between checkpoints to the lifetime of an answer, below which the cancel does not wait: the job
+would probably make another checkpoint meanwhile."""
 
 
 @dataclass
 class CachedAnswer:
     """The known bounds of the time at which Flink's cached answer was made: after `after`, and before `before`.
 
-    An answer lives for `lifetime` seconds. Both times are None while nothing is known.
+    Times are those of `time.monotonic`. Both are None while nothing is known. An answer lives for `lifetime` seconds.
     """
 
     lifetime: float
@@ -83,6 +78,11 @@ class CachedAnswer:
         return ended + self.lifetime + _MARGIN_SECONDS
 
 
+def first_fresh_request(flink: Flink, ended: float) -> float:
+    """Return the time from which all answers are from after `ended`, if nothing is known of Flink's cached answer."""
+    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(ended)
+
+
 class AnswerWatch:
     """Requests about a job's checkpoints, ten per second in a thread, to learn when Flink's cached answer was made.
 
@@ -94,7 +94,6 @@ class AnswerWatch:
         self._cached = CachedAnswer(flink.answer_cache_seconds())
         config = flink.checkpoint_config(job_id)
         self._interval = 0.0 if config is None else (config.interval or 0) / 1000
-        self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._ask, name="answers", daemon=True)
 
@@ -122,8 +121,7 @@ class AnswerWatch:
         is_useful = lifetime > _SHORT * _CANCEL_SECONDS and self._interval >= _SELDOM * lifetime
         until = now + 2 * lifetime if is_useful else now
         while now < until and self._thread.is_alive():
-            with self._lock:
-                after = self._cached.after
+            after = self._cached.after
             if after is not None and (left := after + lifetime - _CANCEL_SECONDS - now) >= 0:
                 log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", left)
                 time.sleep(left)
@@ -144,7 +142,5 @@ class AnswerWatch:
                 self._cached.forget()
                 return
             number = 0 if latest is None or latest.completed is None else latest.completed.id
-            with self._lock:
-                is_newer = self._cached.note(request, time.monotonic(), number)
-            if not is_newer or self._ended.wait(_POLL_SECONDS):
+            if not self._cached.note(request, time.monotonic(), number) or self._ended.wait(_POLL_SECONDS):
                 return
