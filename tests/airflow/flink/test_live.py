@@ -114,7 +114,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         "500",
         "100",
         main="Bulk",
-        options=SMALL_FILES,
+        options={**SMALL_FILES, "execution.checkpointing.interval": "10s"},  # few rounds are made for the cut-over
         cut_over="when approved",
     )
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
