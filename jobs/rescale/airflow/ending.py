@@ -238,11 +238,13 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
 def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     """Raise an error for the first task in `task_ids` that has neither succeeded nor skipped itself.
 
-    If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
-    there is nothing for `compare_all_records` to do.
+    The error names all failed tasks if the job was started again as it was: no task should be cleared then. If the job
+    was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first, there is
+    nothing for `compare_all_records` to do.
     """
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # a task was ended by hand meanwhile
-        raise RescaleError("the result was published, but the job was started again as it was", path=target)
+        what = "the result was published, but the job was started again as it was"
+        raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
     for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
