@@ -239,7 +239,7 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
         )
     if bulk.refers:
         ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
-        seconds = [cut.seconds for cut in ahead]
+        seconds = [downtime for downtime, _ in ahead]
         middle = median(seconds)
         yield (
             release,
@@ -249,7 +249,7 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
             max(seconds),
             max(seconds) - plain,
             BAR_SECONDS,
-            ahead[-1].parts,
+            ahead[-1][1],
         )
     through = savepoint(bulk, "savepoint")
     yield release, gigabytes, "native savepoint", through, through, through - plain
@@ -305,14 +305,8 @@ def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
     return cut
 
 
-class Ahead(NamedTuple):
-    """A cut-over after files were copied ahead: its downtime and the parts of it."""
-
-    seconds: float
-    parts: str
-
-
-def copied_ahead(bulk: Bulk, name: str) -> Ahead:
+def copied_ahead(bulk: Bulk, name: str) -> tuple[float, str]:
+    """Return the downtime of a cut-over after files were copied ahead, and the parts of it."""
     parallelism, _ = bulk.other
     checkpoints, target = join(bulk.home, f"checkpoints/{bulk.job_id}"), join(bulk.home, name)
     command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
@@ -337,7 +331,7 @@ def copied_ahead(bulk: Bulk, name: str) -> Ahead:
     started = bulk.start(target, turned=True)
     take_back(bulk)
     parts = {"before": copied, "cancel": cancelled - begun, "run": moved - cancelled, "start": started - moved}
-    return Ahead(started - begun, ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items()))
+    return started - begun, ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items())
 
 
 @contextmanager
