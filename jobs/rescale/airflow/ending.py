@@ -212,9 +212,9 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
     from rescale.runstate.publication import is_published, was_published
-    from rescale.storage.store import open_store
+    from rescale.storage.store import exists
 
-    plan = load_plan(planned["plan"]) if open_store(planned["plan"]).stat(planned["plan"]) is not None else None
+    plan = load_plan(planned["plan"]) if exists(planned["plan"]) else None
     if plan is not None and is_published(plan):
         return
     if not has_summary and (plan is None or not was_published(plan)):

@@ -30,7 +30,7 @@ from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError, unexpected
 from rescale.text.names import printable
 
@@ -183,7 +183,7 @@ def _document_from_source(plan: Plan) -> PlanDocument:
 
 def _read(uri: str, kind: type[T]) -> T | None:
     """Return a JSON document, or None if there is none. Raises `RequestError` if it is not one of this kind."""
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         return None
     try:
         return msgspec.json.decode(read_document(uri), type=kind)

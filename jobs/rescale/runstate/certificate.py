@@ -20,7 +20,7 @@ from rescale.runstate.documents import read_document
 from rescale.runstate.places import certificate_place, places_of
 from rescale.runstate.states import State, Transition, permit
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
 from rescale.text.errors import IntegrityError, RequestError
 
@@ -207,7 +207,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
 def read_certificate(target: str) -> Certificate:
     """Return the certificate beside a target. Raises `RequestError` without one, `IntegrityError` if it was changed."""
     uri = certificate_place(target)
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
     try:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
@@ -229,8 +229,7 @@ def read_certificate(target: str) -> Certificate:
 
 def certificate_beside(target: str) -> Certificate | None:
     """Return the certificate beside a target; None without one, as for a result that was moved to another place."""
-    uri = certificate_place(target)
-    return read_certificate(target) if open_store(uri).stat(uri) is not None else None
+    return read_certificate(target) if exists(certificate_place(target)) else None
 
 
 def certificate_for(plan: Plan) -> Certificate:

@@ -12,7 +12,7 @@ from rescale.runstate.places import places_of
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name, parent
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
 
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
@@ -55,11 +55,11 @@ def refuse_unsafe_result(uri: str) -> None:
 
     Beside a target, a file with the name of such a document is always Rescale's own.
     """
-    folder, store = parent(uri), open_store(uri)
+    folder = parent(uri)
     if folder.endswith(BESIDE):
         return
     metadata = join(folder, "_metadata")
-    if name(uri) == "_metadata" or store.stat(metadata) is not None:
+    if name(uri) == "_metadata" or exists(metadata):
         raise RequestError(
             "the result document of a step must not be in a snapshot",
             path=uri,
@@ -67,7 +67,7 @@ def refuse_unsafe_result(uri: str) -> None:
             found=metadata,
             advice="name another file for the result document",
         )
-    if store.stat(uri) is not None and not _is_result(read_document(uri)):
+    if exists(uri) and not _is_result(read_document(uri)):
         raise RequestError(
             "the result document of a step would overwrite another file",
             path=uri,

@@ -20,7 +20,7 @@ from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 
@@ -70,7 +70,7 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.publishing, b"the _metadata of this result was about to be put\n")
     _refuse_discarded(plan, claim)
-    return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
+    return exists(places.published) and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
 
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
@@ -92,7 +92,7 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
 
 def _put_published_mark(plan: Plan) -> None:
     places, store = places_of(plan), open_store(plan.target)
-    if store.stat(places.published) is None:
+    if not exists(places.published):
         store.put(
             places.published,
             b"this result was published: if its _metadata is gone, a job may still use the other files\n",
@@ -190,7 +190,7 @@ def is_published(plan: Plan) -> bool:
     places = places_of(plan)
     return (
         state_of(plan.target, plan.digest) is State.PUBLISHED
-        and open_store(places.candidate).stat(places.candidate) is not None
+        and exists(places.candidate)
         and read_document(places.metadata) == read_document(places.candidate)
     )
 

@@ -25,7 +25,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.states import State, Transition, permit
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import IntegrityError
 from rescale.text.names import quoted
@@ -98,7 +98,7 @@ def write_handles(plan: Plan, handles: WrittenHandles) -> None:
 def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
     """Return the handles of a moving step; None before they are written. Raises `IntegrityError` for another plan's."""
     uri = places_of(plan).written_handles(step)
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         return None
     try:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)

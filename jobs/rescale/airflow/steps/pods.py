@@ -29,7 +29,7 @@ from rescale.process import read_result
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
-from rescale.storage.store import open_store
+from rescale.storage.store import exists
 from rescale.text.errors import RescaleError, StoreError
 
 CONTAINER = "driver"
@@ -152,7 +152,7 @@ def _access(form: Mapping[str, Any]) -> Iterator[None]:
 
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
     """Return the error of a failed pod, from its result document if the document has the pod's exit code."""
-    if code and open_store(result).stat(result) is not None:
+    if code and exists(result):
         try:
             read_result(result)
         except RescaleError as error:

@@ -16,7 +16,7 @@ from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError
 from rescale.text.names import quoted
@@ -85,9 +85,7 @@ class Round:
 def followed_job(target: str) -> FollowedJob | None:
     """Return the job that a target follows; None if it follows none."""
     uri = follower_place(target)
-    if open_store(uri).stat(uri) is None:
-        return None
-    return _read_as(uri, FollowedJob)
+    return _read_as(uri, FollowedJob) if exists(uri) else None
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
@@ -150,7 +148,7 @@ def finished_rounds(target: str) -> list[int]:
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return None if open_store(uri).stat(uri) is None else _read_as(uri, Round)
+    return _read_as(uri, Round) if exists(uri) else None
 
 
 def write_round(target: str, finished: Round) -> None:
