@@ -19,7 +19,7 @@ import msgspec
 from rescale.lasting_process import Order
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import orders_place, places_of
 from rescale.storage.locations import join
 from rescale.storage.store import exists, open_store
@@ -55,7 +55,7 @@ class Sender:
         self._number += 1
         result = join(self.place, f"result-{self._number}.json")
         order = Order(places_of(plan).plan, proof, result)
-        open_store(self.place).put(_order_uri(self.place, self._number), msgspec.json.encode(order))
+        put_document(_order_uri(self.place, self._number), msgspec.json.encode(order))
         return result
 
     def _send_signs(self) -> None:
@@ -63,7 +63,7 @@ class Sender:
         while not self._ended.is_set():
             sign += 1
             with suppress(StoreError):  # the next sign of life comes long before the process gives up
-                open_store(self.place).put(_sign_uri(self.place), str(sign).encode())
+                put_document(_sign_uri(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 
 

@@ -22,7 +22,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
 from rescale.runstate.decisions import approval_of
-from rescale.runstate.documents import store_plan_page
+from rescale.runstate.documents import put_document
 from rescale.runstate.places import places_of
 from support.filled_forms import PLACES, filled
 from support.pipeline import plan_rescale
@@ -54,7 +54,7 @@ def plan(tmp_path: Path) -> Plan:
     """Return a plan that has claimed its target."""
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
     claim(plan)
-    store_plan_page(plan, "question")
+    put_document(places_of(plan).plan_page, b"question")
     return plan
 
 

@@ -51,7 +51,7 @@ from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.claim import claim, refuse_unavailable_target
-from rescale.runstate.documents import load_plan, read_document, store_plan_page
+from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
 from rescale.runstate.removal import discard
@@ -146,7 +146,7 @@ def make_plan(
         if sentence is not None:
             log_text(sentence)
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
-        store_plan_page(plan, page)
+        put_document(places_of(plan).plan_page, page.encode())
         log.info("%s", put_report(plan, shown))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))

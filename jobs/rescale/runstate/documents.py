@@ -26,28 +26,14 @@ def read_document(uri: str) -> bytes:
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 
+def put_document(uri: str, data: bytes) -> None:
+    """Put a document, in place of an earlier one."""
+    open_store(uri).put(uri, data)
+
+
 def store_plan(plan: Plan) -> None:
     """Put the plan beside its target, where `load_plan` reads it. A target may have plans of several requests."""
-    uri = places_of(plan).plan
-    open_store(uri).put(uri, plan_to_json(plan))
-
-
-def store_plan_page(plan: Plan, text: str) -> None:
-    """Put the readable plan, in Markdown, beside its target."""
-    uri = places_of(plan).plan_page
-    open_store(uri).put(uri, text.encode())
-
-
-def store_report(plan: Plan, page: bytes) -> None:
-    """Put the report of the run beside its target, which its plan must have claimed."""
-    uri = places_of(plan).report
-    open_store(uri).put(uri, page)
-
-
-def store_report_data(plan: Plan, data: bytes) -> None:
-    """Put the part of the report's data that neither the plan nor another document holds."""
-    uri = places_of(plan).report_data
-    open_store(uri).put(uri, data)
+    put_document(places_of(plan).plan, plan_to_json(plan))
 
 
 def refuse_unsafe_result(uri: str) -> None:

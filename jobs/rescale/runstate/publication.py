@@ -13,7 +13,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import Certificate, certificate_beside, certificate_for
 from rescale.runstate.certified_files import check_files
-from rescale.runstate.documents import load_plan, read_document
+from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import Places, places_of
 from rescale.runstate.preparation import remove_unused_files
@@ -67,8 +67,8 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or `_metadata` is gone since
     another run published it.
     """
-    places, store = places_of(plan), open_store(plan.target)
-    store.put(places.publishing, b"the _metadata of this result was about to be put\n")
+    places = places_of(plan)
+    put_document(places.publishing, b"the _metadata of this result was about to be put\n")
     _refuse_discarded(plan, claim)
     return exists(places.published) and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
@@ -91,11 +91,10 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
 
 
 def _put_published_mark(plan: Plan) -> None:
-    places, store = places_of(plan), open_store(plan.target)
-    if not exists(places.published):
-        store.put(
-            places.published,
-            b"this result was published: if its _metadata is gone, a job may still use the other files\n",
+    mark = places_of(plan).published
+    if not exists(mark):
+        put_document(
+            mark, b"this result was published: if its _metadata is gone, a job may still use the other files\n"
         )
 
 

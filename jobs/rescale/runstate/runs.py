@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import beside, places_of
 from rescale.runstate.states import Claim, claim_on
 from rescale.storage.locations import name
@@ -28,7 +28,7 @@ def note_run(plan: Plan, by: Mapping[str, str]) -> None:
     note = json.dumps(dict(by), sort_keys=True).encode()
     uri = places_of(plan).run(hashlib.sha256(note).hexdigest()[:16])
     if not exists(uri):
-        open_store(uri).put(uri, note)
+        put_document(uri, note)
 
 
 def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:

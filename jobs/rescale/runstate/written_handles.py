@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.slot import Slot
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.states import State, Transition, permit
 from rescale.storage.store import exists, open_store
@@ -91,8 +91,7 @@ def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:
     """Put the handles of a moving step, as the last action of the step."""
     permit(plan, Transition.MOVE)
-    uri = places_of(plan).written_handles(handles.step)
-    open_store(uri).put(uri, msgspec.json.encode(handles))
+    put_document(places_of(plan).written_handles(handles.step), msgspec.json.encode(handles))
 
 
 def read_handles(plan: Plan, step: str) -> WrittenHandles | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
@@ -153,8 +153,7 @@ def read_round(target: str, checkpoint: int) -> Round | None:
 
 def write_round(target: str, finished: Round) -> None:
     """Put the document of a finished round."""
-    uri = _document_place(target, finished.checkpoint)
-    open_store(uri).put(uri, msgspec.json.encode(finished))
+    put_document(_document_place(target, finished.checkpoint), msgspec.json.encode(finished))
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
