@@ -28,9 +28,8 @@ from rescale.plan.proof import Proof
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request.request import Request, request_of_values
 from rescale.planning.request.surgery_request import Values
-from rescale.runstate.certificate import read_certificate
+from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
-from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import (
@@ -46,7 +45,6 @@ from rescale.runstate.follower.rounds import (
     round_target,
     write_round,
 )
-from rescale.runstate.places import Places
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, claim_on, claimed_by, state_of
@@ -364,7 +362,7 @@ class Follower:
         target = round_target(self.target, newest.checkpoint)
         self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
         try:
-            self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
+            self.move(certified_plan(target), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
             error.advice = (

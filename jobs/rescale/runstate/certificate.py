@@ -16,8 +16,8 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certified_files import CertifiedFile
-from rescale.runstate.documents import read_document
-from rescale.runstate.places import certificate_place, places_of
+from rescale.runstate.documents import load_plan, read_document
+from rescale.runstate.places import Places, certificate_place, places_of
 from rescale.runstate.states import State, Transition, permit
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.store import exists, open_store
@@ -230,6 +230,11 @@ def read_certificate(target: str) -> Certificate:
 def certificate_beside(target: str) -> Certificate | None:
     """Return the certificate beside a target; None without one, as for a result that was moved to another place."""
     return read_certificate(target) if exists(certificate_place(target)) else None
+
+
+def certified_plan(target: str) -> Plan:
+    """Return the plan of a target's result, by its certificate. Raises the errors of `read_certificate`."""
+    return load_plan(Places(target, read_certificate(target).plan or "").plan)
 
 
 def certificate_for(plan: Plan) -> Certificate:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from rescale.runstate.documents import put_document, read_document
+from rescale.runstate.follower.removal import delete_metadata_first
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
-from rescale.storage.locations import join, name
+from rescale.storage.locations import join
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
@@ -106,7 +107,7 @@ def end_following(target: str) -> None:
     """
     job, store = followed_job(target), open_store(target)
     if job is not None:
-        if store.stat(cut_over_place(target)) is not None:
+        if exists(cut_over_place(target)):
             store.delete([cut_over_place(target)])
         store.put(follower_place(target), _job_document(replace(job, checkpoints=BETWEEN_STARTS)))
 
@@ -177,8 +178,7 @@ def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_D
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
-    store.delete([uri for uri in rest if name(uri) == METADATA])
-    store.delete([uri for uri in rest if name(uri) != METADATA])
+    delete_metadata_first(store, rest)
 
 
 def _round_of(place: str, uri: str) -> str:
