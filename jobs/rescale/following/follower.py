@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.leaving import may_be_discarded
-from rescale.following.round_description import complete_newest_round, describe_round, round_before
+from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import forget_earlier_start, has_begun_anew, take_over, waiting_sentence
 from rescale.options.rows import OPTIONS
@@ -39,7 +39,7 @@ from rescale.runstate.follower.rounds import (
     begin_following,
     finished_rounds,
     followed_job,
-    read_round,
+    newest_round,
     refuse_another_job,
     remove_rounds,
     round_target,
@@ -150,8 +150,7 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base exists."""
-        rounds = finished_rounds(self.target)
-        return read_round(self.target, rounds[-1]) if rounds else None
+        return newest_round(self.target)
 
     def is_of_this_start(self, made: Round) -> bool:
         """Return whether a round is of the followed start of the job, and not of an earlier one."""
@@ -314,7 +313,7 @@ class Follower:
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
-        made = describe_round(plan, read_certificate(target), round_before(self.target, plan))
+        made = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.begun
         last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
         made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)

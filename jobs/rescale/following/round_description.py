@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import Certificate, certified_plan, read_certificate
-from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, read_round, round_target, write_round
+from rescale.runstate.follower.rounds import (
+    Round,
+    RoundKind,
+    finished_rounds,
+    newest_round,
+    read_round,
+    round_target,
+    write_round,
+)
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
@@ -50,13 +58,8 @@ def complete_newest_round(target: str) -> None:
         if read_round(target, number) is None:
             place = round_target(target, number)
             plan = certified_plan(place)
-            write_round(target, describe_round(plan, read_certificate(place), round_before(target, plan)))
-
-
-def round_before(target: str, plan: Plan) -> Round | None:
-    """Return the newest round from a checkpoint before that of the plan; None without one."""
-    older = [number for number in finished_rounds(target) if number < plan.checkpoint_id]
-    return read_round(target, older[-1]) if older else None
+            before = newest_round(target, plan.checkpoint_id)
+            write_round(target, describe_round(plan, read_certificate(place), before))
 
 
 def _kind(plan: Plan, before: Round | None) -> RoundKind:

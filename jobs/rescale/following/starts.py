@@ -17,9 +17,8 @@ from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
     end_following,
-    finished_rounds,
     followed_job,
-    read_round,
+    newest_round,
     remove_rounds,
     round_target,
 )
@@ -50,8 +49,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
     Returns None if they did not. The numbers of rounds must rise, so the next one is a new base. Pins go first: as long
     as there is a round, another call sees that the numbers began anew.
     """
-    numbers = finished_rounds(pins.target)
-    made = read_round(pins.target, numbers[-1]) if numbers else None
+    made = newest_round(pins.target)
     if made is None or not has_begun_anew(pins.checkpoints, made):
         return None
     pins.remove_all_but(())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
@@ -144,6 +145,12 @@ def finished_rounds(target: str) -> list[int]:
     place = rounds_place(target)
     of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
     return sorted(int(match[1]) for entry in open_store(place).list(place) if (match := of_round.fullmatch(entry.uri)))
+
+
+def newest_round(target: str, before: float = inf) -> Round | None:
+    """Return the newest finished round from a checkpoint below `before`; None without one."""
+    older = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
+    return read_round(target, older[-1]) if older else None
 
 
 def read_round(target: str, checkpoint: int) -> Round | None:
