@@ -50,7 +50,12 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import State, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
+from rescale.snapshot.reading.discovery import (
+    checkpoint_directory,
+    complete_checkpoints,
+    newest_complete,
+    refuse_two_starts,
+)
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
 
@@ -136,9 +141,10 @@ class Follower:
             while not ended.wait(POLL_SECONDS):
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
-                    complete = complete_checkpoints(self.job.checkpoints)[-1:]
-                    if complete > max(self._pins.numbers()[-1:], self._pins.flushed_numbers()[-1:]):
-                        self._pins.pin_flushed(complete[0])
+                    newest = newest_complete(self.job.checkpoints)
+                    pinned = [*self._pins.numbers(), *self._pins.flushed_numbers()]
+                    if newest is not None and newest > max(pinned, default=-1):
+                        self._pins.pin_flushed(newest)
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
         thread.start()
@@ -158,8 +164,8 @@ class Follower:
 
     def has_checkpoint_after(self, made: Round) -> bool:
         """Return whether the job has a checkpoint for a round after this one."""
-        newer = complete_checkpoints(self.job.checkpoints)[-1:] > [made.checkpoint]
-        return newer or has_begun_anew(self.job.checkpoints, made)
+        newest = newest_complete(self.job.checkpoints)
+        return (newest is not None and newest > made.checkpoint) or has_begun_anew(self.job.checkpoints, made)
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""

@@ -25,7 +25,13 @@ from rescale.runstate.follower.rounds import (
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.own_tables import backends_of
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints, refuse_two_starts
+from rescale.snapshot.reading.discovery import (
+    METADATA,
+    checkpoint_directory,
+    complete_checkpoints,
+    newest_complete,
+    refuse_two_starts,
+)
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -39,8 +45,8 @@ _ATTEMPTS = 5
 
 def has_begun_anew(checkpoints: str, made: Round) -> bool:
     """Return whether the newest checkpoint of a job is later than that of a round, though its number is lower."""
-    numbers = complete_checkpoints(checkpoints)
-    return bool(numbers) and numbers[-1] < made.checkpoint and _is_later(checkpoints, numbers[-1], made)
+    newest = newest_complete(checkpoints)
+    return newest is not None and newest < made.checkpoint and _is_later(checkpoints, newest, made)
 
 
 def forget_earlier_start(pins: Pins) -> str | None:
@@ -135,6 +141,6 @@ def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapsh
         try:
             return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), prefixes)
         except SnapshotError:
-            if attempt == _ATTEMPTS - 1 or complete_checkpoints(checkpoints)[-1:] == numbers[-1:]:
+            if attempt == _ATTEMPTS - 1 or newest_complete(checkpoints) == numbers[-1]:
                 raise
     return -1, None

@@ -42,7 +42,7 @@ from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish, published_plan
-from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import newest_complete
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -194,7 +194,7 @@ class CutOver:
 
     def _is_newest(self, planned: RoundPlan) -> bool:
         """Return whether a last round is from the job's newest checkpoint."""
-        return complete_checkpoints(self.before.directory)[-1:] == [planned.prepared.plan.checkpoint_id]
+        return newest_complete(self.before.directory) == planned.prepared.plan.checkpoint_id
 
     def _plan(self) -> RoundPlan:
         """Plan the last round. Raises `RequestError` if it would have to move all state."""

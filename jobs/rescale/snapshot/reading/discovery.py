@@ -49,6 +49,11 @@ def complete_checkpoints(directory: str) -> list[int]:
     )
 
 
+def newest_complete(directory: str) -> int | None:
+    """Return the id of the newest complete checkpoint in a job's directory; None without one."""
+    return max(complete_checkpoints(directory), default=None)
+
+
 def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     """Raise `RequestError` if one of these complete checkpoints in a job's directory was written after the highest one.
 
