@@ -11,10 +11,11 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
-from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.job.job_operators import TakeSavepoint
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.job.prepare_task import _prepare
 from rescale.execution.steps import validate_published
