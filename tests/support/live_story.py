@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import MagicMock
 
 import msgspec
 from airflow.sdk.definitions.param import ParamsDict
@@ -61,19 +60,18 @@ class LiveStory:
         )
         instance.get_task_states = lambda **_: {self.run_id: {}}
         instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}
-        with _no_events():
-            return _follow(
-                None,
-                closes and XComField("open_window", "closes"),
-                None,
-                {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
-                self.form,
-                SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
-                instance,
-                self.state,
-                {},
-                _Events(),
-            )
+        return _follow(
+            None,
+            closes and XComField("open_window", "closes"),
+            None,
+            {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
+            self.form,
+            SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
+            instance,
+            self.state,
+            MagicMock(),  # no event yet
+            MagicMock(),
+        )
 
     def shapes(self, job_id: str) -> set[tuple[int, int]]:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
@@ -94,16 +92,3 @@ def begin(
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     jar = RunJar(cluster.address, "counts.jar", main, arguments, options)
     return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
-
-
-class _Events(dict[Any, Any]):
-    """Outlet events of a task."""
-
-    def __missing__(self, asset: Any) -> Any:
-        return self.setdefault(asset, SimpleNamespace(extra=None))
-
-
-@contextmanager
-def _no_events() -> Iterator[None]:
-    with patch("rescale.airflow.live.follow_work.events_of", return_value=[]):
-        yield

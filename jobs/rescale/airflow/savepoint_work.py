@@ -64,6 +64,8 @@ from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes
 
+HAS_EVENT = "the asset already has an event of this result"
+
 _MAX_EVENTS = 1000
 """Number of an asset's newest events that are searched for the event of a result."""
 
@@ -212,11 +214,10 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
 
 def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
     """Add an event with the place of the result to the asset; skip the task if the asset already has it."""
-    extra = asset_extra(published_plan(planned))
-    if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
-        skip_task("the asset already has an event of this result")
-    outlet_events[RESCALED_SAVEPOINT].extra = extra
-    return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+    plan = published_plan(planned)
+    if not add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events):
+        skip_task(HAS_EVENT)
+    return {"asset": RESCALED_SAVEPOINT.name, "uri": plan.target}
 
 
 def published_plan(planned: Summary | None) -> Plan:
@@ -234,21 +235,19 @@ def published_plan(planned: Summary | None) -> Plan:
     return plan
 
 
-def asset_extra(plan: Plan) -> dict[str, Any]:
-    """Return the extra of the event of a published result."""
-    return {
+def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -> bool:
+    """Add the event of a published result to an asset; return False if the asset has this event already."""
+    extra = {
         "uri": plan.target,
         "source": plan.source,
         "shape": _shape(plan),
         "certificate": places_of(plan).certificate,
         "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
     }
-
-
-def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
-    """Return the extras of the newest events of an asset."""
-    newest = inlet_events[asset].ascending(False).limit(_MAX_EVENTS)
-    return [event.extra for event in newest]
+    if any(event.extra == extra for event in inlet_events[asset].ascending(False).limit(_MAX_EVENTS)):
+        return False
+    outlet_events[asset].extra = extra
+    return True
 
 
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:

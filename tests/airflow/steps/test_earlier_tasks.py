@@ -157,13 +157,12 @@ def test_window_keeps_the_newest_savepoint_it_has_rescaled(
 ) -> None:
     """A task of an older run may be cleared."""
     monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
-    monkeypatch.setattr(savepoint_work, "asset_extra", lambda _: {})
+    monkeypatch.setattr(savepoint_work, "add_event", lambda *_: True)
     window = Asset("a-window")
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": written, "closes": "later"}
     remembered, events = Mock(), AssetEvents(window)
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
-    monkeypatch.setattr(savepoint_work, "events_of", lambda *_: [])
     xcoms = {(OPEN, "return_value"): opened}
     close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     assert remembered.set.called == (written > "2026-11-02T14")

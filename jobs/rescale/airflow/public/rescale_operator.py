@@ -184,14 +184,12 @@ class RescaleOperator(BaseOperator):
 
     def _publish(self, planned: Summary, form: Mapping[str, Any], context: Context) -> Summary:
         """Publish the result, and return its description."""
-        from rescale.airflow.savepoint_work import asset_extra, events_of, publish_result, published_plan
+        from rescale.airflow.savepoint_work import add_event, publish_result, published_plan
 
         published = publish_result(planned, form, context["ti"])
-        extra = asset_extra(published_plan(planned))
-        if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # this was announced
-        else:
-            context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
+        plan, events = published_plan(planned), (context["inlet_events"], context["outlet_events"])
+        if not add_event(plan, RESCALED_SAVEPOINT, *events):
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else Airflow adds one
         return published
 
 
