@@ -18,11 +18,10 @@ from airflow.sdk import Asset
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import refuse_live_claim, refuse_pending_approval, this_run
 from rescale.airflow.forms.filled_form import (
+    check_changes,
     describe_request,
     lines_of,
     proof_of,
-    refuse_unapproved_drops,
-    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
     request_sentence,
@@ -31,7 +30,7 @@ from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
-from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
+from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
 from rescale.airflow.steps.rescale_task import skip_task
@@ -78,8 +77,7 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     `form` has the fields that may be given. `places` holds source and target, if earlier tasks have determined them.
     """
     refuse_unknown_fields(params, form)
-    refuse_unintended_copy(params)
-    refuse_unapproved_drops(params, required=drops_need_approval())
+    check_changes(params)
     request = request_of(params, places)
     log_text(request_sentence(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)

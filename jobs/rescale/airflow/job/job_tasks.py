@@ -13,18 +13,11 @@ from rescale.airflow.ending import end_task
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import describe_answer
 from rescale.airflow.flink.stopping import inspect_job, job_to_restart_of, started_job
-from rescale.airflow.forms.filled_form import (
-    proof_of,
-    refuse_unapproved_drops,
-    refuse_unintended_copy,
-    refuse_unknown_fields,
-    request_of,
-)
+from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import was_handed_over
-from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
@@ -69,8 +62,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     from rescale.planning.request.result_files import Files
 
     refuse_unknown_fields(params, dag.params)
-    refuse_unintended_copy(params)
-    refuse_unapproved_drops(params, required=drops_need_approval())
+    check_changes(params)
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)

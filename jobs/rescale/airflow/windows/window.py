@@ -18,11 +18,10 @@ from airflow.sdk import Param
 
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
-from rescale.airflow.forms.filled_form import refuse_unapproved_drops, refuse_unintended_copy, trimmed_values
+from rescale.airflow.forms.filled_form import check_changes, trimmed_values
 from rescale.airflow.forms.form import Form, flag, rescale_form
 from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
-from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
 from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
@@ -141,7 +140,7 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
             errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
             errors[field] = _window_error(name, field, None, sentence)
-    if not errors and (error := _form_error(_check_shape, entry)) is not None:
+    if not errors and (error := _form_error(check_changes, entry)) is not None:
         errors["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
     if not errors and "begins_before" in entry and not entry.get("while_it_runs"):
         errors["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
@@ -169,12 +168,6 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
     except RequestError as error:
         return error
     return None
-
-
-def _check_shape(filled: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the form asks for no change, for a change and a copy, or for an unapproved loss."""
-    refuse_unintended_copy(filled)
-    refuse_unapproved_drops(filled, required=drops_need_approval())
 
 
 def _check_hand_over(filled: Mapping[str, Any]) -> None:
