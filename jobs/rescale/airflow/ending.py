@@ -35,6 +35,7 @@ from rescale.airflow.steps.earlier_tasks import (
     Summary,
     output_of_any,
     sibling_task_id,
+    task_states,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -121,9 +122,8 @@ def _has_failed(ti: Any) -> bool:
 
 def _task_states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
-    states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
-    return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
+    return {task_id: state for task_id, state in task_states(ti).items() if task_id.startswith(group)}
 
 
 def _failed_tasks(ti: Any) -> str | None:

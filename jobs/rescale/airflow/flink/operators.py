@@ -17,7 +17,7 @@ from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answ
 from rescale.airflow.flink.stopping import hand_job_over, job_to_restart_of
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.airflow.hand_overs import hand_over_of
-from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
+from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output, run_name
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start
 from rescale.text.error_document import ErrorDocument
@@ -54,9 +54,7 @@ class WaitingOperator(BaseOperator):
         self.defer(trigger=trigger, method_name=then)
 
     def _run_name(self, context: Context) -> str:
-        """Return the name that all tasks of the run share; the ids that Flink gets are derived from it."""
-        instance = context["ti"]
-        return f"{instance.dag_id}/{instance.run_id}"
+        return run_name(context["ti"])
 
     def _finish(self, answer: Answer) -> Answer:
         """Log the answer, and return it as the result of the task."""

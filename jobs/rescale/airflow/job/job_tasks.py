@@ -31,6 +31,7 @@ from rescale.airflow.steps.earlier_tasks import (
     VERIFY,
     Summary,
     output_of_any,
+    run_name,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.flink.start import RAN_ON
@@ -212,7 +213,7 @@ def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and started_job(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
+        return target and started_job(job_to_restart_of(before), run_name(ti), target)
     except RescaleError:
         return None
 

@@ -24,7 +24,7 @@ from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import add_event
-from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output, run_name
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -74,8 +74,7 @@ def follow_and_cut_over(
             params["accept_unconditional_publish"],
         )
         watch = Watch(before, follower, live, params, ti, task_state_store, *hours)
-        run, limit, parallelism = f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"]
-        cut = CutOver(before, follower, moves, watch.mark, run, limit, parallelism)
+        cut = CutOver(before, follower, moves, watch.mark, run_name(ti), live.give_up_after, looked["parallelism"])
         resumed = watch.is_cancelled()
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
