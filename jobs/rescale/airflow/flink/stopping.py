@@ -196,7 +196,7 @@ def _with_deployment(before: JobToRestart, hand_over: PatchDeployment) -> JobToR
     if deployment.job_id not in (None, before.job_id):
         raise RequestError(
             f"the {hand_over.resource} runs another job",
-            path=f"{hand_over.namespace}/{hand_over.name}",
+            path=hand_over.full_name,
             expected=f"job {before.job_id}",
             found=deployment.job_id,
         )
