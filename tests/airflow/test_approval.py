@@ -12,11 +12,12 @@ from unittest.mock import Mock
 import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 
-from rescale.airflow import approval, required_approval
+from rescale.airflow import approval
 from rescale.airflow.approval import PlanApproval
 from rescale.airflow.forms.dag_arguments import with_defaults
 from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.settings import ApprovalRules
+from rescale.airflow.steps import required_approval
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide

@@ -30,9 +30,9 @@ from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
-from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
+from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.summaries import as_output, certificate_summary, plan_summary, snapshot_summary
 from rescale.airflow.task_log import log_text

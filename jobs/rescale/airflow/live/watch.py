@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.required_approval import approval_reason
+from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_line import last_round_phrase

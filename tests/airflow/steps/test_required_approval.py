@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow import required_approval
 from rescale.airflow.forms import filled_form
 from rescale.airflow.forms.filled_form import refuse_unapproved_drops
-from rescale.airflow.required_approval import approval_reason, plan_to_execute
 from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
+from rescale.airflow.steps import required_approval
+from rescale.airflow.steps.required_approval import approval_reason, plan_to_execute
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
