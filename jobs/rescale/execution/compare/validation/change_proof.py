@@ -126,8 +126,7 @@ class ChangeComparer:
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = require_header(check.place.header)
-        states = header.states
-        is_map = [state.state_type == "MAP" for state in states]
+        is_map = [state.state_type == "MAP" for state in header.states]
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
         removed, added = RecordDigester(is_map), RecordDigester(is_map)
@@ -136,10 +135,8 @@ class ChangeComparer:
             for digester, records in ((removed, changes.removed), (added, changes.added)):
                 if len(records):
                     digester.add(records, key_groups.of(records)[0])
-        names = [state.name for state in states]
-        return ChangeTally(
-            check.operator, check.in_result, _by_state(names, removed), _by_state(names, added), check.place.size
-        )
+        less, more = (_by_state(header.names, digester) for digester in (removed, added))
+        return ChangeTally(check.operator, check.in_result, less, more, check.place.size)
 
 
 def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
