@@ -24,7 +24,7 @@ from rescale.runstate.step import Step, StepEnd
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.error_document import ErrorDocument
-from rescale.text.errors import RequestError, RescaleError, StoreError
+from rescale.text.errors import DECODE_ERRORS, RequestError, RescaleError, StoreError
 from rescale.text.names import printable
 from rescale.ticks import Tick, tick_of
 
@@ -121,7 +121,7 @@ class ResultDocument(NamedTuple):
         """
         try:
             return msgspec.json.decode(self.data, type=kind)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise StoreError(
                 "the result of a step cannot be read",
                 path=self.uri,

@@ -31,7 +31,7 @@ from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import RequestError, SnapshotError, unexpected
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, unexpected
 from rescale.text.names import printable
 
 T = TypeVar("T")
@@ -187,5 +187,5 @@ def _read(uri: str, kind: type[T]) -> T | None:
         return None
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise _damaged(uri, error) from error

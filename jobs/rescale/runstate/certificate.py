@@ -22,7 +22,7 @@ from rescale.runstate.states import State, Transition, permit
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
-from rescale.text.errors import IntegrityError, RequestError
+from rescale.text.errors import DECODE_ERRORS, IntegrityError, RequestError
 
 COMPLETE = "complete"
 
@@ -213,7 +213,7 @@ def read_certificate(target: str) -> Certificate:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
         digest = fields.pop(_DIGEST, None)
         certificate = msgspec.convert(fields, Certificate)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED_ADVICE) from None
     expected = _digest(fields)
     if digest != expected or certificate.verdict != COMPLETE:

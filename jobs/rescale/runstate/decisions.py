@@ -15,7 +15,7 @@ import msgspec
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import Places, cut_over_place
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import RequestError
+from rescale.text.errors import DECODE_ERRORS, RequestError
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def cut_over_decision(target: str) -> Decision | None:
 def _read(uri: str, kind: type[D]) -> D:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise RequestError(
             f"the {kind.__name__.lower()} about the plan is not a document that Rescale wrote",
             path=uri,

@@ -13,7 +13,7 @@ from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name, parent
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import RequestError, SnapshotError
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError
 
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
@@ -65,7 +65,7 @@ def refuse_unsafe_result(uri: str) -> None:
 def _is_result(data: bytes) -> bool:
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         return False
     return document.get("status") in ("done", "failed")
 

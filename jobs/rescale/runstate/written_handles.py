@@ -27,7 +27,7 @@ from rescale.runstate.places import places_of
 from rescale.runstate.states import State, Transition, permit
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import IntegrityError
+from rescale.text.errors import DECODE_ERRORS, IntegrityError
 from rescale.text.names import quoted
 
 
@@ -101,7 +101,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         return None
     try:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise IntegrityError(
             f"the handles of written files cannot be read: {error}", path=uri, advice=_discard_and_rerun(plan)
         ) from None

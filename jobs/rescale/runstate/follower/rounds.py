@@ -20,7 +20,7 @@ from rescale.storage.locations import join
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import RequestError
+from rescale.text.errors import DECODE_ERRORS, RequestError
 from rescale.text.names import quoted
 
 T = TypeVar("T")
@@ -216,7 +216,7 @@ def _job_document(job: FollowedJob) -> bytes:
 def _read_as(uri: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise RequestError(
             f"a document of a follower cannot be read: {error}",
             path=uri,
