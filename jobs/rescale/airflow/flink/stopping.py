@@ -138,26 +138,18 @@ def inspect_job(
         if details is None or line.state != "RUNNING":
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
-        directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _directory(savepoints)
-        if taking is StopMode.CHECKPOINT and isinstance(hand_over, PatchDeployment):
-            _refuse_cluster_that_ends(cluster)
+        if taking is StopMode.CHECKPOINT:
+            from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
+
+            directory = checkpoint_directory_of(cluster, line.job_id)
+            if isinstance(hand_over, PatchDeployment):
+                _refuse_cluster_that_ends(cluster)
+        else:
+            directory = _directory(savepoints)
     before = JobToRestart(
-        flink,
-        line.job_id,
-        line.name,
-        taking,
-        directory,
-        parallelism,
-        hand_over,
-        savepoint_format=savepoint_format,
+        flink, line.job_id, line.name, taking, directory, parallelism, hand_over, savepoint_format=savepoint_format
     )
     return _with_deployment(before, hand_over) if isinstance(hand_over, PatchDeployment) else before
-
-
-def _checkpoints_of(cluster: Flink, job_id: str) -> str:
-    from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
-
-    return checkpoint_directory_of(cluster, job_id)
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -61,9 +60,7 @@ class DriverPod:
         threading.Thread(target=self._pass_on_log, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             call_kubernetes(self._client.delete_namespaced_pod, self._pod.metadata.name, self._pod.metadata.namespace)
         except ApiException as error:
@@ -150,9 +147,7 @@ class RoundsPod:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def begin(self) -> None:
