@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import strategies as st
 
 from rescale.flink.encoding.snappy import compressed
-from rescale.flink.key_groups import key_group_range
+from rescale.flink.key_groups import key_group_range, prefix_size
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
+from rescale.flink.keyed.timers.timer_reader import TimerReader
+from rescale.flink.keyed.timers.timer_writer import Run
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties
@@ -155,7 +160,11 @@ def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapp
     return str(directory)
 
 
-def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool) -> list[tuple[int, Record]]:
+def read(
+    reader: HeapReader | TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool
+) -> list[tuple[int, Record]]:
+    """Return the records of key groups, whose blocks come in chunks, each with its key group."""
+
     def blocks() -> Iterator[tuple[int, list[bytes]]]:
         for key_group, block in groups.items():
             yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
@@ -168,6 +177,24 @@ def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **h
             strict=True,
         )
     ]
+
+
+def runs_of(
+    records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
+) -> Callable[[int], Iterator[Run]]:
+    """Return the function by which writers ask for the runs of a state; runs are cut behind so many of its records."""
+    prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
+    for _, record in records:
+        key = prefix + record.key
+        of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
+
+    def runs(state_id: int) -> Iterator[Run]:
+        own = of_state[state_id]
+        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(own)), len(own)})):
+            data = b"in front" + b"".join(own[first:last]) + b"behind"
+            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
+
+    return runs
 
 
 @contextmanager
