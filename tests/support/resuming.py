@@ -20,7 +20,7 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.s3 import S3Server
+from support.s3 import new_home
 
 SNAPSHOT = "2-finished"
 KILLED = -signal.SIGKILL
@@ -71,10 +71,7 @@ def case_on(place: str, request: pytest.FixtureRequest, folder: Path, shape: tup
     """Return a case on `local` disk with small parts, or in `s3`, where parts cannot be small."""
     work = folder / "work"
     work.mkdir()
-    if place == "local":
-        return Case(str(folder / "home"), work, 1000, shape)
-    server: S3Server = request.getfixturevalue(place)
-    return Case(f"s3://{server.new_bucket('resuming')}/home", work, 1 << 24, shape)
+    return Case(new_home(place, request, folder / "home"), work, 1000 if place == "local" else 1 << 24, shape)
 
 
 def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
