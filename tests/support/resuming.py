@@ -46,16 +46,19 @@ class Case:
         arguments = ["run", self.source, "--target", target, *(("--parallelism", parallelism) if parallelism else ())]
         return warm.rescale([*arguments, *self.shape, *more], faults, self.part_size)
 
+    def succeed(self, target: str, when: str = "undisturbed") -> Faults:
+        """Run to the end, and return the calls; `when` is for the message of a failure."""
+        faults = self.faults()
+        assert self.run(target, faults) == 0, f"{when}: {warm.output(faults)}"
+        return faults
+
     def discard(self, target: str, faults: Faults) -> int:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
         """Return the writes of an undisturbed run up to its publication, without the mark and the report after it."""
-        faults = self.faults()
-        target = self.target()
-        assert self.run(target, faults) == 0, warm.output(faults)
+        calls = self.succeed(target := self.target()).calls()
         assert_right(target)
-        calls = faults.calls()
         return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]
 
     def calls(self) -> int:
