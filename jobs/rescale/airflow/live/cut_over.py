@@ -27,13 +27,7 @@ from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_chec
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
-from rescale.airflow.flink.stopping import (
-    JobToRestart,
-    end_pending_work,
-    go_back,
-    hand_job_over,
-    refuse_running_job,
-)
+from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, refuse_running_job
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.next_run import leave_rounds
 from rescale.airflow.live.stopwatch import Stopwatch

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.runstate.places import (
-    beside,
-    cut_over_place,
-    follower_place,
-    orders_place,
-    pins_place,
-    rounds_place,
-)
+from rescale.runstate.places import beside, cut_over_place, follower_place, orders_place, pins_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import name
 from rescale.storage.store import Store, exists, open_store

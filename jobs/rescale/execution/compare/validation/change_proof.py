@@ -23,11 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.compare.source_digests import sum_digests
-from rescale.execution.compare.validation.base_files import (
-    compare_files_of_base,
-    files_above_base,
-    files_of_base,
-)
+from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base, files_of_base
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.read_back import read_side
