@@ -10,15 +10,14 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import msgspec
-from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.flink.stopping import inspect_job
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
 from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField
 from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState
+from support.filled_forms import filled_of_job
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
 
@@ -31,8 +30,7 @@ class LiveStory:
         self.cluster, self.job_id, self.target, self.state = cluster, job_id, target, TaskState()
         self.parallelism, self.run_id = parallelism, Path(target).name
         self._given = form
-        params = ParamsDict(job_form())
-        params.update(
+        self.form = filled_of_job(
             flink=cluster.address,
             job=job_id,
             target=target,
@@ -42,7 +40,6 @@ class LiveStory:
             jar=jar.jar,
             **form,
         )
-        self.form = dict(params.validate())
         self.before = inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
     def again(self) -> LiveStory:
