@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import struct
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -17,16 +15,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rescale.flink.encoding.snappy import compressed
-from rescale.flink.key_groups import key_group_range, prefix_size
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.flink.keyed.timers.timer_writer import Run
-from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
-from rescale.flink.metadata.properties import savepoint_properties
-from rescale.flink.metadata.writer import write_metadata
-from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.serializers import program
 from rescale.flink.serializers.registry import FLINK
 from support.canonical import Record
@@ -34,7 +27,6 @@ from support.composite import composite_key
 from support.java_composites import List, Pojo, Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import BASE, composite, i32, list_of, state
-from support.written import UID
 
 LONG, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
 ORDER = Pojo({"id": LONG, "town": TEXT}, 1, 31, ["id"])
@@ -136,28 +128,6 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
                     yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), joined)
             else:
                 yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), heap_state.value.write(value))
-
-
-def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapping[int, bytes], maximum: int) -> str:
-    """Write a native savepoint with a subtask for each header and its key groups; return its directory."""
-    directory.mkdir(parents=True)
-    subtasks = []
-    for subtask, header in enumerate(headers):
-        own = key_group_range(maximum, len(headers), subtask)
-        content, offsets = bytearray(header), []
-        for key_group in range(own.first, own.last + 1):
-            offsets.append(len(content))
-            content += groups[key_group]
-        (directory / f"keyed-{subtask}").write_bytes(content)
-        stream = RelativeFileStream(f"keyed-{subtask}", len(content))
-        handle = KeyGroupsHandle(
-            HandleTag.KEY_GROUPS_V2, own.first, tuple(offsets), stream, str(uuid.UUID(int=subtask))
-        )
-        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
-    operator = OperatorState(operator_id_of_uid(UID), "", "", len(headers), maximum, None, tuple(subtasks))
-    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=False))
-    (directory / "_metadata").write_bytes(write_metadata(metadata))
-    return str(directory)
 
 
 def read(
