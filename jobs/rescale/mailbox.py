@@ -19,10 +19,10 @@ import msgspec
 from rescale.lasting_process import Order
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import orders_place, places_of
 from rescale.storage.locations import join
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import StoreError
 
 _POLL_SECONDS = 0.25
@@ -55,7 +55,7 @@ class Sender:
         self._number += 1
         result = join(self.place, f"result-{self._number}.json")
         order = Order(places_of(plan).plan, proof, result)
-        open_store(self.place).put(_order_uri(self.place, self._number), msgspec.json.encode(order))
+        put_document(_order_uri(self.place, self._number), msgspec.json.encode(order))
         return result
 
     def _send_signs(self) -> None:
@@ -63,7 +63,7 @@ class Sender:
         while not self._ended.is_set():
             sign += 1
             with suppress(StoreError):  # the next sign of life comes long before the process gives up
-                open_store(self.place).put(_sign_uri(self.place), str(sign).encode())
+                put_document(_sign_uri(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 
 
@@ -71,14 +71,14 @@ def orders_at(place: str) -> Iterator[Order]:
     """Yield the orders in a directory, in turn, until there is no sign of life for `_PATIENCE_SECONDS`."""
     number, sign, last_look, last_sign = 1, b"", 0.0, time.monotonic()
     while True:
-        uri, store = _order_uri(place, number), open_store(place)
-        if store.stat(uri) is not None:
+        uri = _order_uri(place, number)
+        if exists(uri):
             yield msgspec.json.decode(read_document(uri), type=Order)
             number, last_sign = number + 1, time.monotonic()
             continue
         if time.monotonic() > last_look + _SIGN_SECONDS:
             last_look = time.monotonic()
-            newest = read_document(_sign_uri(place)) if store.stat(_sign_uri(place)) is not None else b""
+            newest = read_document(_sign_uri(place)) if exists(_sign_uri(place)) else b""
             if newest != sign:
                 sign, last_sign = newest, last_look
         if time.monotonic() > last_sign + _PATIENCE_SECONDS:

@@ -21,10 +21,10 @@ import msgspec
 
 from rescale.runstate.documents import read_document, refuse_unsafe_result
 from rescale.runstate.step import Step, StepEnd
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.error_document import ErrorDocument
-from rescale.text.errors import RequestError, RescaleError, StoreError
+from rescale.text.errors import DECODE_ERRORS, RequestError, RescaleError, StoreError
 from rescale.text.names import printable
 from rescale.ticks import Tick, tick_of
 
@@ -60,9 +60,8 @@ def run_step(
     """
     refuse_without_spark()
     refuse_unsafe_result(result_uri)
-    store = open_store(result_uri)
-    if store.stat(result_uri) is not None:  # a policy may forbid deleting files that the run has not put
-        store.delete([result_uri])
+    if exists(result_uri):  # a policy may forbid deleting files that the run has not put
+        open_store(result_uri).delete([result_uri])
     drawn = [] if draw is None else ["--drawn"]
     main = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
     process = start(main, os.environ if environment is None else environment, is_heard=say is not None)
@@ -75,7 +74,7 @@ def run_step(
     finally:
         if process.stdin is not None:
             process.stdin.close()
-    if store.stat(result_uri) is None:
+    if not exists(result_uri):
         raise StoreError(
             f"the process of the step {step.value!r} ended without a result",
             found=f"exit code {code}",
@@ -122,7 +121,7 @@ class ResultDocument(NamedTuple):
         """
         try:
             return msgspec.json.decode(self.data, type=kind)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise StoreError(
                 "the result of a step cannot be read",
                 path=self.uri,

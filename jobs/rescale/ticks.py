@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from rescale.text.errors import DECODE_ERRORS
+
 _SEPARATOR = "\x1e"
 
 
@@ -38,5 +40,5 @@ def tick_of(line: str) -> Tick | None:
         return None
     try:
         return msgspec.json.decode(line[len(_SEPARATOR) :], type=Tick)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return None

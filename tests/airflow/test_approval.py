@@ -12,17 +12,18 @@ from unittest.mock import Mock
 import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 
-from rescale.airflow import approval, required_approval
+from rescale.airflow import approval
 from rescale.airflow.approval import PlanApproval
 from rescale.airflow.forms.dag_arguments import with_defaults
 from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.settings import ApprovalRules
+from rescale.airflow.steps import required_approval
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
 from rescale.runstate.decisions import approval_of
-from rescale.runstate.documents import store_plan_page
+from rescale.runstate.documents import put_document
 from rescale.runstate.places import places_of
 from support.filled_forms import PLACES, filled
 from support.pipeline import plan_rescale
@@ -54,7 +55,7 @@ def plan(tmp_path: Path) -> Plan:
     """Return a plan that has claimed its target."""
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
     claim(plan)
-    store_plan_page(plan, "question")
+    put_document(places_of(plan).plan_page, b"question")
     return plan
 
 

@@ -7,15 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.definitions.param import ParamsDict
 
 from fixtures.table import KAFKA_FIXTURES
-from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.savepoint_tasks import inspect
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.snapshot.kafka.offsets import missing_offsets
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, UnsupportedError
+from support.filled_forms import filled
 
 _FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
 SOURCE = next(str(_FOLDER / fixture.name / "snapshot") for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))
@@ -23,10 +22,8 @@ SOURCE = next(str(_FOLDER / fixture.name / "snapshot") for fixture in KAFKA_FIXT
 
 def inspected(**values: Any) -> Any:
     """Return the result of the first task."""
-    params = ParamsDict(rescale_form())
-    params.update({"source": SOURCE, "target": "/rescaled", "same_shape": True, **values})
-    filled = dict(params.validate())
-    return inspect.function(None, params=filled, dag=SimpleNamespace(params=filled))
+    params = filled(source=SOURCE, target="/rescaled", same_shape=True, **values)
+    return inspect.function(None, params=params, dag=SimpleNamespace(params=params))
 
 
 def test_missing_offsets_of_a_consumer_end_the_run() -> None:

@@ -13,7 +13,7 @@ from rescale.cli.main import main
 from rescale.insight.cluster import VARIABLE
 from rescale.report.report_page import html_report
 from rescale.report.stored import run_document
-from rescale.runstate.documents import store_report
+from rescale.runstate.documents import put_document
 from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import StoreError
@@ -132,7 +132,7 @@ def test_proof_asked_of_a_published_result_gets_advice_to_validate(
 def test_repeated_run_of_a_published_plan_renews_the_report(capsys: Captured, tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
-    store_report(plan, b"not published yet")
+    put_document(places_of(plan).report, b"not published yet")
     code, run = answer(capsys, "run", SOURCE, "--target", plan.target, "--parallelism", "3")
     assert (code, run["already_published"]) == (0, True)
     assert Path(places_of(plan).report).read_bytes() == html_report(run_document(plan))

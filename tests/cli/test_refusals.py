@@ -29,7 +29,8 @@ from rescale.snapshot.reading.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases
 from support.heap import without_longs
-from support.manifests import log, new_file, number, text, varint
+from support.java_values import varint
+from support.manifests import log, new_file, number, text
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.rocksdb_writer import MERGE, written

@@ -77,7 +77,7 @@ def test_run_with_renewed_credentials_completes(
 ) -> None:
     # Thirty and more requests that are sent at once may all have the same credentials.
     account, case = Account(lives=60), case_in(bucket, tmp_path)
-    target, said = case.target(), case.faults()
+    target = case.target()
     credentials = RefreshableCredentials.create_from_metadata(account.new_token(), account.new_token, "test")
     with wire_to(s3) as wire, serve_credentials(credentials) as access, monkeypatch.context() as patch:
         wire.decide = account.decide
@@ -85,7 +85,7 @@ def test_run_with_renewed_credentials_completes(
             patch.delenv(name, raising=False)
         for name, value in {**access, "AWS_ENDPOINT_URL": wire.endpoint}.items():
             patch.setenv(name, value)
-        assert case.run(target, said) == 0, warm.output(said)
+        case.succeed(target)
     assert account.issued > 2
     assert account.refused == 0
     assert_right(target, case.source)
@@ -96,7 +96,7 @@ def test_run_with_expired_credentials_says_so_and_resumes_with_new_ones(
     lives: int, bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account, case = Account(lives), case_in(bucket, tmp_path)
-    target, refused, again = case.target(), case.faults(), case.faults()
+    target, refused = case.target(), case.faults()
     with wire_to(s3) as wire, monkeypatch.context() as patch:
         wire.decide = account.decide
         patch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
@@ -106,5 +106,5 @@ def test_run_with_expired_credentials_says_so_and_resumes_with_new_ones(
         account.lives = 10_000
         patch.setenv("AWS_SESSION_TOKEN", "second")
         assert S3Store(own_client()).stat(join(target, "_metadata")) is None
-        assert case.run(target, again) == 0, warm.output(again)
+        case.succeed(target)
     assert_right(target, case.source)

@@ -46,9 +46,9 @@ def size_of(folder: Path) -> int:
 @pytest.mark.parametrize("share", [0.2, slow(0.1), slow(0.3), slow(0.4), slow(0.5)])
 def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
-    assert case.run(case.target(), case.faults()) == 0
+    case.succeed(case.target())
     needed = size_of(disk.path)
-    target, full, again = case.target(), case.faults(), case.faults()
+    target, full = case.target(), case.faults()
     disk.resize(needed + int(needed * share))
     assert case.run(target, full) == 1, warm.output(full)
     assert "No space left on device" in warm.output(full)
@@ -56,13 +56,13 @@ def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: 
     assert "Traceback" not in warm.output(full)
     assert_right_or_not_there(target, case.source)
     disk.resize(64 * MIB)
-    assert case.run(target, again) == 0, warm.output(again)
+    case.succeed(target)
     assert_right(target, case.source)
 
 
 def test_run_that_filled_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
-    assert case.run(case.target(), case.faults()) == 0
+    case.succeed(case.target())
     needed = size_of(disk.path)
     target, discarded = case.target(), case.faults()
     disk.resize(needed + needed // 5)
@@ -76,10 +76,10 @@ def test_run_that_filled_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> 
 def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised(share: Share, tmp_path: Path) -> None:
     case = case_on(share, tmp_path)
     before = share.used()
-    assert case.run(case.target(), case.faults()) == 0
+    case.succeed(case.target())
     needed = share.used() - before
     for part in (0.05, 0.2, 0.4):
-        target, over, again = case.target(), case.faults(), case.faults()
+        target, over = case.target(), case.faults()
         dropped, discarded = case.target(), case.faults()
         share.limit(share.used() + int(needed * part))
         assert case.run(target, over) == 1
@@ -94,19 +94,19 @@ def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised
         assert not Path(dropped).exists()
         assert not Path(f"{dropped}.rescale").exists()
         share.limit(None)
-        assert case.run(target, again) == 0, warm.output(again)
+        case.succeed(target)
         assert_right(target, case.source)
 
 
 def test_read_only_disk_is_a_request_error(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
-    target, refused, again = case.target(), case.faults(), case.faults()
+    target, refused = case.target(), case.faults()
     disk.make_read_only()
     assert case.run(target, refused) == 2
     assert "Read-only file system" in warm.output(refused)
     assert list(disk.path.iterdir()) == []
     disk.make_writable()
-    assert case.run(target, again) == 0, warm.output(again)
+    case.succeed(target)
     assert_right(target, case.source)
 
 

@@ -16,10 +16,11 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.diffing import unlike
-from support.heap import LONG, TEXT, Entry, HeapState, write_heap_group, write_heap_savepoint
+from support.heap import LONG, TEXT, Entry, HeapState, write_heap_group
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
 from support.snapshot_bytes import keyed_header
+from support.written import write_heap_savepoint
 
 HEAP = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]

@@ -21,7 +21,7 @@ from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_processes
 from support.results import files_of, remove, take_back
-from support.s3 import S3Server, put_files, unprotected_store
+from support.s3 import new_home, put_files, unprotected_store
 from support.slow import slow
 
 MIB = 1024 * 1024
@@ -35,11 +35,7 @@ on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
 @pytest.fixture(params=["local", slow("s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return an empty directory."""
-    if request.param == "local":
-        return str(tmp_path)
-    server: S3Server = request.getfixturevalue("s3")
-    bucket = server.new_bucket("moving")
-    return f"s3://{bucket}/home"
+    return new_home(request.param, request, tmp_path)
 
 
 @pytest.fixture(scope="module")

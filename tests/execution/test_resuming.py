@@ -57,8 +57,7 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
         assert not is_there(target), f"at write {k}: `_metadata` was not the last write"
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        case.succeed(target, f"at write {k}")
         assert_right(target)
 
 
@@ -72,8 +71,7 @@ def test_run_killed_before_any_call_is_resumed(tmp_path: Path, share: Share[int]
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
         assert_right_or_not_there(target)
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at call {k}: {warm.output(again)}"
+        case.succeed(target, f"at call {k}")
         assert_right(target)
 
 
@@ -89,22 +87,20 @@ def test_transient_error_at_any_write_ends_with_exit_code_1_and_is_resumed(
         assert case.run(target, faults) == (0 if is_report else 1), f"at write {k}: {warm.output(faults)}"
         assert ("the report could not be written" in warm.output(faults)) == is_report
         assert_right_or_not_there(target)
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        case.succeed(target, f"at write {k}")
         assert_right(target)
 
 
 def test_resumed_run_writes_only_missing_files(case: Case) -> None:
     """The run is killed before the last file of state."""
-    first, whole, target = case.faults(), case.target(), case.target()
-    assert case.run(whole, first) == 0
+    whole, target = case.target(), case.target()
+    first = case.succeed(whole)
     files = [line for line in first.calls() if is_write_of_state(line)]
     assert len(files) > 2
     verb = files[-1].split()[0]
     at = [line for line in first.calls() if f"{verb} {whole}/" in line].index(files[-1]) + 1
     assert case.run(target, case.faults(Kind.KILL, at, where=f"{verb} {target}/")) == KILLED
-    again = case.faults()
-    assert case.run(target, again) == 0
+    again = case.succeed(target)
     assert len([line for line in again.calls() if is_write_of_state(line)]) == 1
     assert_right(target)
 
@@ -115,10 +111,9 @@ def is_write_of_state(line: str) -> bool:
 
 def test_published_result_is_left_alone(case: Case) -> None:
     target = case.target()
-    assert case.run(target, case.faults()) == 0
+    case.succeed(target)
     before = open_store(target).stat(join(target, "_metadata"))
-    again = case.faults()
-    assert case.run(target, again) == 0
+    again = case.succeed(target)
     assert open_store(target).stat(join(target, "_metadata")) == before
     assert [line for line in again.calls() if not line.startswith("put_if_absent")] == []
 
@@ -135,7 +130,7 @@ def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case
         assert case.run(target, other, parallelism="2") == 2, warm.output(other)
         assert f"rescale discard {target}" in warm.output(other)
         assert open_store(target).list(target) == before
-        assert case.run(target, case.faults()) == 0
+        case.succeed(target)
         assert_right(target)
 
 
@@ -158,7 +153,7 @@ def test_two_runs_of_the_same_plan_at_once_do_no_harm(case: Case, times: int) ->
         with ThreadPoolExecutor(2) as pool:
             runs = [pool.submit(case.run, target, case.faults()) for _ in range(2)]
         assert {run.result() for run in runs} <= {0, 1}
-        assert case.run(target, case.faults()) == 0
+        case.succeed(target)
         assert_right(target)
 
 
@@ -214,7 +209,7 @@ def test_discard_killed_at_any_call_can_be_repeated(case: Case, share: Share[int
 @on_both
 def test_discard_of_a_published_result_is_refused(case: Case) -> None:
     target, faults = case.target(), case.faults()
-    assert case.run(target, case.faults()) == 0
+    case.succeed(target)
     before = open_store(target).list(target)
     assert case.discard(target, faults) == 2
     assert "published" in warm.output(faults)

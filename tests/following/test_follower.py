@@ -19,13 +19,7 @@ from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import (
-    RoundKind,
-    described_rounds,
-    finished_rounds,
-    read_round,
-    round_target,
-)
+from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard

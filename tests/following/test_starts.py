@@ -16,12 +16,7 @@ from rescale.following.leaving import leave
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import (
-    RoundKind,
-    described_rounds,
-    finished_rounds,
-    followed_job,
-)
+from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, followed_job
 from rescale.runstate.publication import is_published, publish, published_plan
 from rescale.runstate.states import State, state_of
 from rescale.storage.locations import join

@@ -12,11 +12,7 @@ from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
-from rescale.insight.stages import (
-    read_tasks,
-    used_part,
-    write_tasks,
-)
+from rescale.insight.stages import read_tasks, used_part, write_tasks
 from rescale.insight.workload import workload_of
 from rescale.text.errors import RequestError
 from support.large_plans import large_plan

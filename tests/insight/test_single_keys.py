@@ -15,9 +15,10 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.keyed_state import LiveTable
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
-from support.heap import LONG, Entry, HeapState, write_heap_group, write_heap_savepoint
+from support.heap import LONG, Entry, HeapState, write_heap_group
 from support.snapshot_bytes import INT, keyed_header, keyed_state, state
 from support.synthetic import database, operator, snapshot
+from support.written import write_heap_savepoint
 
 TIMERS = state("timers", 3, {}, {"VALUE_SERIALIZER": INT})
 HEADER = read_keyed_header(keyed_header(keyed_state("sum"), keyed_state("count"), TIMERS, key=INT), "")

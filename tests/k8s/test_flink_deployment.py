@@ -12,10 +12,11 @@ import pytest
 
 from k8s.flink_operator import FlinkNamespace, flink_namespace
 from rescale.airflow.flink.deployment import DeploymentSpec, is_redeployed, read_deployment, redeploy
-from rescale.airflow.flink.operators import GoBack, HandOverJob
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.starting import check_hand_over
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import PatchDeployment
+from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode

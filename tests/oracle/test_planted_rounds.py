@@ -18,7 +18,8 @@ from oracle.harness import Flink, Job
 from oracle.test_canonical import INLINE
 from oracle.test_continuing import execute_with, states_of
 from oracle.test_long_chains import OFTEN
-from rescale.execution.sources import change_records
+from rescale.execution.sources.change_records import ChangeReader
+from rescale.execution.sources.compared_database import ComparedDatabase
 from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.records import Records
@@ -101,7 +102,7 @@ def test_round_without_a_planted_fault_has_every_record(
 
 def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take values from the files that differ alone: a delete above a row of a file that both have is missed."""
-    looked_up = change_records._OpenSide.rows
+    looked_up = ComparedDatabase.rows
 
     def rows(self: Any, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
         tables = [own.table for own in self.own_tables(state)]
@@ -109,7 +110,7 @@ def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         if own := [key for key in keys if key in there]:
             yield from looked_up(self, state, state_id, keys_of(own))
 
-    monkeypatch.setattr(change_records._OpenSide, "rows", rows)
+    monkeypatch.setattr(ComparedDatabase, "rows", rows)
 
 
 def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +125,12 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the rows of a state that has none any more."""
-    looked_at = change_records.ChangeReader._changed_keys
+    looked_at = ChangeReader._changed_keys
 
     def changed(self: Any, state: str, *sides: Any) -> Iterator[Keys]:
         return iter(()) if state == "early" else looked_at(self, state, *sides)
 
-    monkeypatch.setattr(change_records.ChangeReader, "_changed_keys", changed)
+    monkeypatch.setattr(ChangeReader, "_changed_keys", changed)
 
 
 def with_expired_elements_taken_for_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from rescale.plan.plan import Plan
 from rescale.storage.locations import join
 from support.pipeline import plan_rescale
 from support.publishing import SOURCE
-from support.s3 import S3Server
+from support.s3 import new_home
 from support.slow import slow
 
 
@@ -18,9 +18,5 @@ from support.slow import slow
 def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Return a plan whose result has files: even small state is not inlined in the metadata."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    home = str(tmp_path / "home")
-    if request.param == "s3":
-        server: S3Server = request.getfixturevalue("s3")
-        bucket = server.new_bucket("publication")
-        home = f"s3://{bucket}"
+    home = new_home(request.param, request, tmp_path / "home")
     return plan_rescale(SOURCE, join(home, "target"), ["3"])

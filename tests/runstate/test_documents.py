@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import (
-    load_plan,
-    read_document,
-    store_plan,
-    store_plan_page,
-    store_report,
-    store_report_data,
-)
+from rescale.runstate.documents import load_plan, put_document, read_document, store_plan
 from rescale.runstate.places import Places, is_document, places_of, plan_in_name
-from rescale.storage.store import open_store
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.pipeline import plan_rescale
@@ -29,16 +21,12 @@ def plan(tmp_path: Path) -> Plan:
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 
 
-def test_plan_plan_page_report_and_report_data_are_separate_documents(plan: Plan) -> None:
+def test_plan_and_other_documents_are_read_back(plan: Plan) -> None:
     store_plan(plan)
-    store_plan_page(plan, "café")
-    store_report(plan, b"<p>")
-    store_report_data(plan, b"{}")
-    places = places_of(plan)
-    assert load_plan(places.plan) == plan
-    pages = [read_document(place) for place in (places.plan_page, places.report, places.report_data)]
-    assert pages == ["café".encode(), b"<p>", b"{}"]
-    assert len(open_store(plan.target).list(f"{plan.target}.rescale")) == 4
+    assert load_plan(places_of(plan).plan) == plan
+    for page in (b"<p>", b"<b>"):
+        put_document(places_of(plan).report, page)
+        assert read_document(places_of(plan).report) == page
 
 
 def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:

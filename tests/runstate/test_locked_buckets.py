@@ -60,9 +60,9 @@ def resume_and_discard(case: Case, client: S3Client, bucket: str) -> str:
     first, second = case.target(), case.target()
     for target in (first, second):
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
-    again, discarded = case.faults(), case.faults()
-    assert case.run(first, again) == 0, warm.output(again)
+    case.succeed(first)
     assert_right(first, case.source)
+    discarded = case.faults()
     assert case.discard(second, discarded) == 0, warm.output(discarded)
     assert keys(client, bucket, second) == []
     return second
@@ -141,6 +141,5 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     assert "Traceback" not in said
     assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
     assert not is_there(target)
-    elsewhere, fine = case.target(), case.faults()
-    assert case.run(elsewhere, fine) == 0, warm.output(fine)
+    case.succeed(elsewhere := case.target())
     assert_right(elsewhere, case.source)

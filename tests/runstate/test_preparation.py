@@ -25,7 +25,7 @@ from rescale.storage.store import Pin, open_store
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.pipeline import execute_without_spark, move, plan_rescale
-from support.s3 import S3Server, unprotected_store
+from support.s3 import new_home, unprotected_store
 from support.slow import slow
 
 SHAPE = ("4",)
@@ -35,10 +35,7 @@ SHAPE = ("4",)
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a directory. Results have files there, because even small state is not inlined."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    if request.param == "local":
-        return str(tmp_path / "home")
-    server: S3Server = request.getfixturevalue(request.param)
-    return f"s3://{server.new_bucket('prepared')}/home"
+    return new_home(request.param, request, tmp_path / "home")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
-from rescale.runstate.documents import store_plan, store_plan_page, store_report, store_report_data
+from rescale.runstate.documents import put_document, store_plan
 from rescale.runstate.places import discarding_place, places_of, plan_in_name
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
@@ -39,9 +39,9 @@ def uris_around(plan: Plan) -> list[str]:
 def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: Plan) -> None:
     move(plan, InProcessTasks())
     validate_coverage(plan, InProcessTasks())
-    store_plan_page(plan, "a plan")
-    store_report(plan, b"a page")
-    store_report_data(plan, b"{}")
+    put_document(places_of(plan).plan_page, b"a plan")
+    put_document(places_of(plan).report, b"a page")
+    put_document(places_of(plan).report_data, b"{}")
     ours = uris_around(plan)
     others = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
     for uri in others:
@@ -88,7 +88,7 @@ def test_discard_leaves_state_files_where_neither_claim_nor_note_exists(plan: Pl
 def test_discard_removes_plans_that_were_never_carried_out(plan: Plan) -> None:
     for stored_plan in (plan, plan_rescale(SOURCE, plan.target, ["2"])):
         store_plan(stored_plan)
-        store_plan_page(stored_plan, "a plan")
+        put_document(places_of(stored_plan).plan_page, b"a plan")
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
     done = discard(plan.target)
     assert (len(done.removed), done.left) == (4, (f"{plan.target}/notes.txt",))
@@ -271,8 +271,8 @@ def test_discard_on_a_full_disk_deletes_reports_and_staged_files_first(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move(plan, InProcessTasks())
-    store_report(plan, b"a page")
-    store_plan_page(plan, "a plan")
+    put_document(places_of(plan).report, b"a page")
+    put_document(places_of(plan).plan_page, b"a plan")
     store, staged = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678"
     store.put(staged, b"staged")
     put = store.put

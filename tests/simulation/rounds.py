@@ -16,13 +16,7 @@ from pathlib import Path
 from random import Random
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import (
-    FileStream,
-    IncrementalHandle,
-    LocalFile,
-    RelativeFileStream,
-    Stream,
-)
+from rescale.flink.metadata.handles import FileStream, IncrementalHandle, LocalFile, RelativeFileStream, Stream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid

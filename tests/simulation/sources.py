@@ -26,14 +26,7 @@ from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, lo
 from simulation.model import shapes_of, states_of
 from simulation.rows import Kind
 from support.canonical import Record, write_group
-from support.snapshot_bytes import (
-    LONG,
-    broadcast_state,
-    keyed_header,
-    keyed_state,
-    operator_header,
-    operator_list,
-)
+from support.snapshot_bytes import LONG, broadcast_state, keyed_header, keyed_state, operator_header, operator_list
 from support.snapshots import directory
 
 _SMALL = ("2-finished", "2-source", "1.20-partially-finished", "2-windows", "2.1.1-clicks")

@@ -24,13 +24,19 @@ def prefix(key_group: int, max_parallelism: int) -> bytes:
 
 
 def write_group(key_group: int, records: Sequence[Record], max_parallelism: int) -> bytes:
-    """Return a key group as `FullSnapshotAsyncWriter` writes it, with records in the given order; empty without any."""
+    """Return a key group with records in the given order; empty without any."""
+    own = prefix(key_group, max_parallelism)
+    return write_records([record._replace(key=own + record.key) for record in records])
+
+
+def write_records(records: Sequence[Record]) -> bytes:
+    """Return a key group as `FullSnapshotAsyncWriter` writes it, with records whose keys include its prefix."""
     if not records:
         return b""
     out = [struct.pack(">H", records[0].state)]
     following = [record.state for record in records[1:]] + [END_OF_GROUP]
     for (state, key, value), after in zip(records, following, strict=True):
-        whole = bytearray(prefix(key_group, max_parallelism) + key)
+        whole = bytearray(key)
         whole[0] |= FLAG if after != state else 0
         out.append(struct.pack(">i", len(whole)) + whole + struct.pack(">i", len(value)) + value)
         if after != state:
@@ -41,16 +47,22 @@ def write_group(key_group: int, records: Sequence[Record], max_parallelism: int)
 def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
     """Return (key group, record) for each record; the mirror of `write_group`."""
     size = len(prefix(0, max_parallelism))
+    return [
+        (int.from_bytes(record.key[:size], "big"), record._replace(key=record.key[size:]))
+        for record in read_records(data)
+    ]
+
+
+def read_records(data: bytes) -> list[Record]:
+    """Return the records with whole keys; the mirror of `write_records`."""
     (state,), at, records = struct.unpack_from(">H", data), 2, []
     while state != END_OF_GROUP:
         (length,) = struct.unpack_from(">i", data, at)
         key = data[at + 4 : at + 4 + length]
         at += 4 + length
         (length,) = struct.unpack_from(">i", data, at)
-        value = data[at + 4 : at + 4 + length]
+        records.append(Record(state, bytes((key[0] & ~FLAG,)) + key[1:], data[at + 4 : at + 4 + length]))
         at += 4 + length
-        key_group = int.from_bytes(bytes((key[0] & ~FLAG,)) + key[1:size], "big")
-        records.append((key_group, Record(state, key[size:], value)))
         if key[0] & FLAG:
             (state,) = struct.unpack_from(">H", data, at)
             at += 2

@@ -25,15 +25,19 @@ class TaskState(dict[str, Any]):
 def run_operator(operator: BaseOperator, run_id: str, state: TaskState | None = None) -> Any:
     """Run the operator through all its deferrals and return its result; `run_id` is that of its DAG run."""
     state = TaskState() if state is None else state
-    pulled: Callable[..., Any] = lambda key, **_: state.get(key)  # noqa: E731
+    pulled: Callable[..., Any] = lambda key="return_value", **_: state.get(key)  # noqa: E731
     instance = SimpleNamespace(
         dag_id="a-dag", run_id=run_id, task_id=operator.task_id, xcom_push=state.set, xcom_pull=pulled
     )
     instance.get_task_states = lambda **_: {run_id: {}}
     run = SimpleNamespace(dag_id="a-dag", run_id=run_id)
-    context: Any = {"ti": instance, "dag_run": run, "params": {"connection": None}, "task_state_store": state}
+    params = {"connection": None, "while_it_runs": False}
+    context: Any = {"ti": instance, "dag_run": run, "params": params, "task_state_store": state}
     method, arguments = "execute", {}
-    with patch("rescale.airflow.flink.operators._PERIOD_SECONDS", 0.2):
+    with (
+        patch("rescale.airflow.flink.operators._PERIOD_SECONDS", 0.2),
+        patch("rescale.airflow.steps.rescale_task.get_current_context", lambda: context),
+    ):
         while True:
             try:
                 return getattr(operator, method)(context, **arguments)

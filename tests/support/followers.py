@@ -14,11 +14,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.removal import remove_follower
-from rescale.runstate.follower.rounds import (
-    FollowedJob,
-    Round,
-    RoundKind,
-)
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind
 from rescale.runstate.publication import publish
 from rescale.storage.locations import join
 from support import edited

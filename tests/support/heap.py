@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import struct
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import strategies as st
 
 from rescale.flink.encoding.snappy import compressed
-from rescale.flink.key_groups import key_group_range
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
-from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
-from rescale.flink.metadata.properties import savepoint_properties
-from rescale.flink.metadata.writer import write_metadata
-from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.keyed.timers.timer_reader import TimerReader
+from rescale.flink.keyed.timers.timer_writer import Run
 from rescale.flink.serializers import program
 from rescale.flink.serializers.registry import FLINK
 from support.canonical import Record
@@ -29,7 +27,6 @@ from support.composite import composite_key
 from support.java_composites import List, Pojo, Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import BASE, composite, i32, list_of, state
-from support.written import UID
 
 LONG, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
 ORDER = Pojo({"id": LONG, "town": TEXT}, 1, 31, ["id"])
@@ -133,29 +130,11 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
                 yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), heap_state.value.write(value))
 
 
-def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapping[int, bytes], maximum: int) -> str:
-    """Write a native savepoint with a subtask for each header and its key groups; return its directory."""
-    directory.mkdir(parents=True)
-    subtasks = []
-    for subtask, header in enumerate(headers):
-        own = key_group_range(maximum, len(headers), subtask)
-        content, offsets = bytearray(header), []
-        for key_group in range(own.first, own.last + 1):
-            offsets.append(len(content))
-            content += groups[key_group]
-        (directory / f"keyed-{subtask}").write_bytes(content)
-        stream = RelativeFileStream(f"keyed-{subtask}", len(content))
-        handle = KeyGroupsHandle(
-            HandleTag.KEY_GROUPS_V2, own.first, tuple(offsets), stream, str(uuid.UUID(int=subtask))
-        )
-        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
-    operator = OperatorState(operator_id_of_uid(UID), "", "", len(headers), maximum, None, tuple(subtasks))
-    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=False))
-    (directory / "_metadata").write_bytes(write_metadata(metadata))
-    return str(directory)
+def read(
+    reader: HeapReader | TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool
+) -> list[tuple[int, Record]]:
+    """Return the records of key groups, whose blocks come in chunks, each with its key group."""
 
-
-def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool) -> list[tuple[int, Record]]:
     def blocks() -> Iterator[tuple[int, list[bytes]]]:
         for key_group, block in groups.items():
             yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
@@ -168,6 +147,24 @@ def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **h
             strict=True,
         )
     ]
+
+
+def runs_of(
+    records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
+) -> Callable[[int], Iterator[Run]]:
+    """Return the function by which writers ask for the runs of a state; runs are cut behind so many of its records."""
+    prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
+    for _, record in records:
+        key = prefix + record.key
+        of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
+
+    def runs(state_id: int) -> Iterator[Run]:
+        own = of_state[state_id]
+        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(own)), len(own)})):
+            data = b"in front" + b"".join(own[first:last]) + b"behind"
+            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
+
+    return runs
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
+from support.java_values import varint
 from support.snapshot_bytes import i32, operator_header, operator_list, utf
 
 NO_STOP = -(1 << 63)
@@ -82,22 +83,14 @@ def consumer_element(topic: str, partition: int, last: int, class_id: int = 0x57
 
 
 def _zigzag(number: int) -> bytes:
-    return _packed((number << 1 ^ number >> 31) & 0xFFFFFFFF)
-
-
-def _packed(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
+    return varint((number << 1 ^ number >> 31) & 0xFFFFFFFF)
 
 
 def _string(text: str) -> bytes:
     if 1 < len(text) < 64:
         return text[:-1].encode() + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1
-    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _packed(length >> 6)
+    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + varint(length >> 6)
     return head + text.encode()
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import MagicMock
 
 import msgspec
-from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.flink.stopping import inspect_job
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
 from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField
 from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState
+from support.filled_forms import filled_of_job
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
 
@@ -32,8 +30,7 @@ class LiveStory:
         self.cluster, self.job_id, self.target, self.state = cluster, job_id, target, TaskState()
         self.parallelism, self.run_id = parallelism, Path(target).name
         self._given = form
-        params = ParamsDict(job_form())
-        params.update(
+        self.form = filled_of_job(
             flink=cluster.address,
             job=job_id,
             target=target,
@@ -43,7 +40,6 @@ class LiveStory:
             jar=jar.jar,
             **form,
         )
-        self.form = dict(params.validate())
         self.before = inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
     def again(self) -> LiveStory:
@@ -61,19 +57,18 @@ class LiveStory:
         )
         instance.get_task_states = lambda **_: {self.run_id: {}}
         instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}
-        with _no_events():
-            return _follow(
-                None,
-                closes and XComField("open_window", "closes"),
-                None,
-                {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
-                self.form,
-                SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
-                instance,
-                self.state,
-                {},
-                _Events(),
-            )
+        return _follow(
+            None,
+            closes and XComField("open_window", "closes"),
+            None,
+            {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
+            self.form,
+            SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
+            instance,
+            self.state,
+            MagicMock(),  # no event yet
+            MagicMock(),
+        )
 
     def shapes(self, job_id: str) -> set[tuple[int, int]]:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
@@ -94,16 +89,3 @@ def begin(
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     jar = RunJar(cluster.address, "counts.jar", main, arguments, options)
     return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
-
-
-class _Events(dict[Any, Any]):
-    """Outlet events of a task."""
-
-    def __missing__(self, asset: Any) -> Any:
-        return self.setdefault(asset, SimpleNamespace(extra=None))
-
-
-@contextmanager
-def _no_events() -> Iterator[None]:
-    with patch("rescale.airflow.live.follow_work.events_of", return_value=[]):
-        yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from rescale.rocksdb.manifest.log_framing import BLOCK_SIZE, masked_crc32c
+from support.java_values import varint
 
 FULL, FIRST, MIDDLE, LAST = range(1, 5)
 VALUE, RANGE_DELETION = 1, 15
@@ -32,14 +33,6 @@ def log(*payloads: bytes) -> bytes:
             if not payload:
                 break
     return bytes(out)
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def slice_(data: bytes) -> bytes:

@@ -20,7 +20,7 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.s3 import S3Server
+from support.s3 import new_home
 
 SNAPSHOT = "2-finished"
 KILLED = -signal.SIGKILL
@@ -46,16 +46,19 @@ class Case:
         arguments = ["run", self.source, "--target", target, *(("--parallelism", parallelism) if parallelism else ())]
         return warm.rescale([*arguments, *self.shape, *more], faults, self.part_size)
 
+    def succeed(self, target: str, when: str = "undisturbed") -> Faults:
+        """Run to the end, and return the calls; `when` is for the message of a failure."""
+        faults = self.faults()
+        assert self.run(target, faults) == 0, f"{when}: {warm.output(faults)}"
+        return faults
+
     def discard(self, target: str, faults: Faults) -> int:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
         """Return the writes of an undisturbed run up to its publication, without the mark and the report after it."""
-        faults = self.faults()
-        target = self.target()
-        assert self.run(target, faults) == 0, warm.output(faults)
+        calls = self.succeed(target := self.target()).calls()
         assert_right(target)
-        calls = faults.calls()
         return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]
 
     def calls(self) -> int:
@@ -71,10 +74,7 @@ def case_on(place: str, request: pytest.FixtureRequest, folder: Path, shape: tup
     """Return a case on `local` disk with small parts, or in `s3`, where parts cannot be small."""
     work = folder / "work"
     work.mkdir()
-    if place == "local":
-        return Case(str(folder / "home"), work, 1000, shape)
-    server: S3Server = request.getfixturevalue(place)
-    return Case(f"s3://{server.new_bucket('resuming')}/home", work, 1 << 24, shape)
+    return Case(new_home(place, request, folder / "home"), work, 1000 if place == "local" else 1 << 24, shape)
 
 
 def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:

@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import boto3
+import pytest
 from botocore.config import Config
 
 from rescale.demo.processes import free_port
@@ -109,6 +110,20 @@ class S3Server:
         lines = self.refusals.read_text().splitlines()
         self.refusals.unlink()
         return lines
+
+
+def new_home(place: str, request: pytest.FixtureRequest, folder: Path, *declared: str) -> str:
+    """Return `folder` for "local", else a directory in a new bucket of the server that the fixture `place` returns.
+
+    `declared` are the directories in it to which tested parts of runs may write (`S3Server.declare`).
+    """
+    if place == "local":
+        return str(folder)
+    server: S3Server = request.getfixturevalue(place)
+    home = f"s3://{server.new_bucket('home')}/home"
+    for directory in declared:
+        server.declare(join(home, directory))
+    return home
 
 
 def unprotected_store(uri: str) -> Store:

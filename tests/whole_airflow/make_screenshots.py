@@ -25,13 +25,7 @@ from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint 
 from rescale.demo.ui import components  # noqa: E402
 from rescale.storage.locations import join  # noqa: E402
 from support.browser import Pages, browser  # noqa: E402
-from support.session_cluster import (  # noqa: E402
-    ROCKSDB,
-    SessionCluster,
-    has_checkpoint,
-    session_cluster,
-    wait_until,
-)
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, session_cluster, wait_until  # noqa: E402
 
 FOLDER = HERE / "screenshots"
 

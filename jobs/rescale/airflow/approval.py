@@ -23,9 +23,9 @@ from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
-from rescale.airflow.required_approval import approval_reason
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import APPROVED, XComField, required_output
+from rescale.airflow.steps.required_approval import approval_reason
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.text.errors import RequestError

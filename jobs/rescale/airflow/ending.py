@@ -35,6 +35,7 @@ from rescale.airflow.steps.earlier_tasks import (
     Summary,
     output_of_any,
     sibling_task_id,
+    task_states,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -121,9 +122,8 @@ def _has_failed(ti: Any) -> bool:
 
 def _task_states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
-    states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
-    return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
+    return {task_id: state for task_id, state in task_states(ti).items() if task_id.startswith(group)}
 
 
 def _failed_tasks(ti: Any) -> str | None:
@@ -212,9 +212,9 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
     from rescale.runstate.publication import is_published, was_published
-    from rescale.storage.store import open_store
+    from rescale.storage.store import exists
 
-    plan = load_plan(planned["plan"]) if open_store(planned["plan"]).stat(planned["plan"]) is not None else None
+    plan = load_plan(planned["plan"]) if exists(planned["plan"]) else None
     if plan is not None and is_published(plan):
         return
     if not has_summary and (plan is None or not was_published(plan)):

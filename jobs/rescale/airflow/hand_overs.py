@@ -52,9 +52,14 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
         return PatchDeployment(namespace, name, connection, "FlinkSessionJob" if session_job else "FlinkDeployment")
 
     @property
+    def full_name(self) -> str:
+        """Name of the resource with its namespace."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def place(self) -> str:
         """Name of the resource, as in forms."""
-        return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.namespace}/{self.name}"
+        return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.full_name}"
 
 
 HandOver = Print | RunJar | PatchDeployment

@@ -17,7 +17,6 @@ from msgspec import structs
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.forms.filled_form import proof_of
 from rescale.airflow.reports.report_link import ReportLink
-from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     INSPECT,
@@ -153,7 +152,6 @@ reshuffle = step_task(
     RESHUFFLE,
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
-    plan_to_execute,
     _moved,
     trigger_rule=_UNLESS_REJECTED,
 )
@@ -162,7 +160,6 @@ redistribute = step_task(
     REDISTRIBUTE,
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
-    plan_to_execute,
     _moved,
     trigger_rule=_UNLESS_REJECTED,
 )
@@ -171,7 +168,6 @@ validate = step_task(
     VALIDATE,
     "Validate the result",
     "Reads source and result back from storage, compares them, and writes the certificate.",
-    plan_to_execute,
     _certified,
     arguments_of=lambda params: ["--proof", proof_of(params).value],
     links=_REPORT,

@@ -18,11 +18,10 @@ from airflow.sdk import Asset
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import refuse_live_claim, refuse_pending_approval, this_run
 from rescale.airflow.forms.filled_form import (
+    check_changes,
     describe_request,
     lines_of,
     proof_of,
-    refuse_unapproved_drops,
-    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
     request_sentence,
@@ -31,9 +30,9 @@ from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.rejection import unpublished_clause
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
-from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
+from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.summaries import as_output, certificate_summary, plan_summary, snapshot_summary
 from rescale.airflow.task_log import log_text
@@ -51,7 +50,7 @@ from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.claim import claim, refuse_unavailable_target
-from rescale.runstate.documents import load_plan, read_document, store_plan_page
+from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
 from rescale.runstate.removal import discard
@@ -63,6 +62,8 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes
+
+HAS_EVENT = "the asset already has an event of this result"
 
 _MAX_EVENTS = 1000
 """Number of an asset's newest events that are searched for the event of a result."""
@@ -76,8 +77,7 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     `form` has the fields that may be given. `places` holds source and target, if earlier tasks have determined them.
     """
     refuse_unknown_fields(params, form)
-    refuse_unintended_copy(params)
-    refuse_unapproved_drops(params, required=drops_need_approval())
+    check_changes(params)
     request = request_of(params, places)
     log_text(request_sentence(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
@@ -146,7 +146,7 @@ def make_plan(
         if sentence is not None:
             log_text(sentence)
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
-        store_plan_page(plan, page)
+        put_document(places_of(plan).plan_page, page.encode())
         log.info("%s", put_report(plan, shown))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
@@ -212,11 +212,10 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
 
 def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
     """Add an event with the place of the result to the asset; skip the task if the asset already has it."""
-    extra = asset_extra(published_plan(planned))
-    if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
-        skip_task("the asset already has an event of this result")
-    outlet_events[RESCALED_SAVEPOINT].extra = extra
-    return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+    plan = published_plan(planned)
+    if not add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events):
+        skip_task(HAS_EVENT)
+    return {"asset": RESCALED_SAVEPOINT.name, "uri": plan.target}
 
 
 def published_plan(planned: Summary | None) -> Plan:
@@ -234,21 +233,19 @@ def published_plan(planned: Summary | None) -> Plan:
     return plan
 
 
-def asset_extra(plan: Plan) -> dict[str, Any]:
-    """Return the extra of the event of a published result."""
-    return {
+def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -> bool:
+    """Add the event of a published result to an asset; return False if the asset has this event already."""
+    extra = {
         "uri": plan.target,
         "source": plan.source,
         "shape": _shape(plan),
         "certificate": places_of(plan).certificate,
         "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
     }
-
-
-def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
-    """Return the extras of the newest events of an asset."""
-    newest = inlet_events[asset].ascending(False).limit(_MAX_EVENTS)
-    return [event.extra for event in newest]
+    if any(event.extra == extra for event in inlet_events[asset].ascending(False).limit(_MAX_EVENTS)):
+        return False
+    outlet_events[asset].extra = extra
+    return True
 
 
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:

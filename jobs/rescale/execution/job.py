@@ -31,7 +31,7 @@ from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, unexpected
 
@@ -120,7 +120,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
     """Run `body`, one of several steps of a job, and write its result or error to `result_uri`. Raises its error."""
     store = open_store(result_uri)
-    if store.stat(result_uri) is not None:
+    if exists(result_uri):
         store.delete([result_uri])
     document, failure = _outcome(step, body)
     store.put(result_uri, document)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rescale.flink.operator_id import is_operator_id
-from rescale.text.errors import RequestError
+from rescale.text.errors import DECODE_ERRORS, RequestError
 
 _BRANCHES = re.compile(r"^(?:: {2}| {3})*[:+]- ")
 _ARROWS = re.compile(r" -> \(?| ?, ")
@@ -42,7 +42,7 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     """
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise _not_a_plan(path, str(error)) from None
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)

@@ -103,6 +103,28 @@ class CheckpointProgress(NamedTuple):
     number: int | None = None
 
 
+class Program(NamedTuple):
+    """A program: the id of its jar, its class with `main` (None for the one that the jar names), and its arguments.
+
+    `options` are further Flink options for its job.
+    """
+
+    jar: str
+    entry_class: str | None
+    arguments: Sequence[str]
+    options: Mapping[str, str]
+
+    def fields(self, parallelism: int) -> dict[str, object]:
+        """Return the fields of a request about the program (`JarRequestBody`)."""
+        entry_class = {} if self.entry_class is None else {"entryClass": self.entry_class}
+        return {
+            **entry_class,
+            "programArgsList": list(self.arguments),
+            "parallelism": parallelism,
+            "flinkConfiguration": dict(self.options),
+        }
+
+
 class Flink:
     """REST client for a cluster, as a context manager.
 
@@ -128,9 +150,9 @@ class Flink:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def overview(self) -> Overview:
-        """Return the release of the cluster and its slots."""
-        return self._require("GET", "/overview", Overview)
+    def release(self) -> str:
+        """Return the release of the cluster."""
+        return self._require("GET", "/overview", Overview).flink_version
 
     def configuration(self) -> dict[str, str]:
         """Return the options of the JobManager's configuration, which jobs may override."""
@@ -276,52 +298,26 @@ class Flink:
         """Return the names of the uploaded jars by id."""
         return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
 
-    def run_jar(
-        self,
-        jar: str,
-        job_id: str,
-        start: Start,
-        entry_class: str | None,
-        arguments: Sequence[str],
-        configuration: Mapping[str, str],
-    ) -> None:
+    def run_jar(self, program: Program, job_id: str, start: Start) -> None:
         """Start a job from a snapshot; Flink must restore all of its state, and refuses a second job with the same id.
 
         The job does not own the snapshot's files (`RestoreMode.NO_CLAIM`).
         """
-        options = dict(configuration)
+        options = dict(program.options)
         if start.max_parallelism is not None:
             options[MAX_PARALLELISM_OPTION] = str(start.max_parallelism)
         body = {
+            **program._replace(options=options).fields(start.parallelism),
             "jobId": job_id,
-            "entryClass": entry_class,
-            "programArgsList": list(arguments),
-            "parallelism": start.parallelism,
             "savepointPath": start.snapshot,
             "allowNonRestoredState": False,
             "restoreMode": "NO_CLAIM",
-            "flinkConfiguration": options,
         }
-        set_fields = {name: value for name, value in body.items() if value is not None}
-        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, set_fields)
+        self._require("POST", f"/jars/{quote(program.jar)}/run", Accepted, body)
 
-    def jar_plan(
-        self,
-        jar: str,
-        parallelism: int,
-        entry_class: str | None,
-        arguments: Sequence[str],
-        configuration: Mapping[str, str],
-    ) -> dict[str, str]:
+    def jar_plan(self, program: Program, parallelism: int) -> dict[str, str]:
         """Return the descriptions of the vertices of a jar's job by their ids; no job is started (`JarPlanHandler`)."""
-        body = {
-            "entryClass": entry_class,
-            "programArgsList": list(arguments),
-            "parallelism": parallelism,
-            "flinkConfiguration": dict(configuration),
-        }
-        set_fields = {name: value for name, value in body.items() if value is not None}
-        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, set_fields).plan
+        plan = self._require("POST", f"/jars/{quote(program.jar)}/plan", JarPlan, program.fields(parallelism)).plan
         return {node.id: node.description for node in plan.nodes}
 
     def _latest_place(self, job_id: str, kind: str) -> str | None:

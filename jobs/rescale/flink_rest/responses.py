@@ -85,8 +85,6 @@ class Overview(msgspec.Struct, rename="kebab"):
     """`ClusterOverview`."""
 
     flink_version: str
-    slots_total: int = 0
-    slots_available: int = 0
 
 
 class ConfigEntry(msgspec.Struct):

@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.leaving import may_be_discarded
-from rescale.following.round_description import complete_newest_round, describe_round, round_before
+from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import forget_earlier_start, has_begun_anew, take_over, waiting_sentence
 from rescale.options.rows import OPTIONS
@@ -28,9 +28,8 @@ from rescale.plan.proof import Proof
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request.request import Request, request_of_values
 from rescale.planning.request.surgery_request import Values
-from rescale.runstate.certificate import read_certificate
+from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
-from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import (
@@ -40,19 +39,23 @@ from rescale.runstate.follower.rounds import (
     begin_following,
     finished_rounds,
     followed_job,
-    read_round,
+    newest_round,
     refuse_another_job,
     remove_rounds,
     round_target,
     write_round,
 )
-from rescale.runstate.places import Places
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, claim_on, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, refuse_two_starts
+from rescale.snapshot.reading.discovery import (
+    checkpoint_directory,
+    complete_checkpoints,
+    newest_complete,
+    refuse_two_starts,
+)
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
 
@@ -138,9 +141,10 @@ class Follower:
             while not ended.wait(POLL_SECONDS):
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
-                    complete = complete_checkpoints(self.job.checkpoints)[-1:]
-                    if complete > max(self._pins.numbers()[-1:], self._pins.flushed_numbers()[-1:]):
-                        self._pins.pin_flushed(complete[0])
+                    newest = newest_complete(self.job.checkpoints)
+                    pinned = [*self._pins.numbers(), *self._pins.flushed_numbers()]
+                    if newest is not None and newest > max(pinned, default=-1):
+                        self._pins.pin_flushed(newest)
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
         thread.start()
@@ -152,8 +156,7 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base exists."""
-        rounds = finished_rounds(self.target)
-        return read_round(self.target, rounds[-1]) if rounds else None
+        return newest_round(self.target)
 
     def is_of_this_start(self, made: Round) -> bool:
         """Return whether a round is of the followed start of the job, and not of an earlier one."""
@@ -161,8 +164,8 @@ class Follower:
 
     def has_checkpoint_after(self, made: Round) -> bool:
         """Return whether the job has a checkpoint for a round after this one."""
-        newer = complete_checkpoints(self.job.checkpoints)[-1:] > [made.checkpoint]
-        return newer or has_begun_anew(self.job.checkpoints, made)
+        newest = newest_complete(self.job.checkpoints)
+        return (newest is not None and newest > made.checkpoint) or has_begun_anew(self.job.checkpoints, made)
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
@@ -316,7 +319,7 @@ class Follower:
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
-        made = describe_round(plan, read_certificate(target), round_before(self.target, plan))
+        made = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.begun
         last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
         made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)
@@ -364,7 +367,7 @@ class Follower:
         target = round_target(self.target, newest.checkpoint)
         self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
         try:
-            self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
+            self.move(certified_plan(target), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
             error.advice = (

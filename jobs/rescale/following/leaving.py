@@ -12,7 +12,7 @@ from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, Transition, claim_on, claimed_by, is_being_discarded, state_of
 from rescale.storage.locations import contains
-from rescale.storage.store import open_store
+from rescale.storage.store import exists
 
 
 def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ def may_be_discarded(target: str, job: FollowedJob) -> bool:
     """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
     digest = claimed_by(target)
     place = Places(target, digest or "").plan
-    if digest is None or open_store(place).stat(place) is None:
+    if digest is None or not exists(place):
         return False
     is_its = contains(job.checkpoints, load_plan(place).source)
     return is_its and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
@@ -53,5 +53,4 @@ def is_left(target: str, checkpoints: str) -> bool:
         return False
     if claim_on(target) is not None or is_being_discarded(target):
         return False
-    decision = cut_over_place(target)
-    return open_store(decision).stat(decision) is None and holds_only_prepared_files(target)
+    return not exists(cut_over_place(target)) and holds_only_prepared_files(target)

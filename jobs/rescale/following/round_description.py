@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from rescale.plan.plan import Plan
-from rescale.runstate.certificate import Certificate, read_certificate
-from rescale.runstate.documents import load_plan
-from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, read_round, round_target, write_round
-from rescale.runstate.places import Places
+from rescale.runstate.certificate import Certificate, certified_plan, read_certificate
+from rescale.runstate.follower.rounds import (
+    Round,
+    RoundKind,
+    finished_rounds,
+    newest_round,
+    read_round,
+    round_target,
+    write_round,
+)
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
@@ -51,15 +57,9 @@ def complete_newest_round(target: str) -> None:
     for number in finished_rounds(target)[-1:]:
         if read_round(target, number) is None:
             place = round_target(target, number)
-            certificate = read_certificate(place)
-            plan = load_plan(Places(place, certificate.plan or "").plan)
-            write_round(target, describe_round(plan, certificate, round_before(target, plan)))
-
-
-def round_before(target: str, plan: Plan) -> Round | None:
-    """Return the newest round from a checkpoint before that of the plan; None without one."""
-    older = [number for number in finished_rounds(target) if number < plan.checkpoint_id]
-    return read_round(target, older[-1]) if older else None
+            plan = certified_plan(place)
+            before = newest_round(target, plan.checkpoint_id)
+            write_round(target, describe_round(plan, read_certificate(place), before))
 
 
 def _kind(plan: Plan, before: Round | None) -> RoundKind:

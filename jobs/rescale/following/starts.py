@@ -17,16 +17,21 @@ from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
     end_following,
-    finished_rounds,
     followed_job,
-    read_round,
+    newest_round,
     remove_rounds,
     round_target,
 )
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.own_tables import backends_of
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints, refuse_two_starts
+from rescale.snapshot.reading.discovery import (
+    METADATA,
+    checkpoint_directory,
+    complete_checkpoints,
+    newest_complete,
+    refuse_two_starts,
+)
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -40,8 +45,8 @@ _ATTEMPTS = 5
 
 def has_begun_anew(checkpoints: str, made: Round) -> bool:
     """Return whether the newest checkpoint of a job is later than that of a round, though its number is lower."""
-    numbers = complete_checkpoints(checkpoints)
-    return bool(numbers) and numbers[-1] < made.checkpoint and _is_later(checkpoints, numbers[-1], made)
+    newest = newest_complete(checkpoints)
+    return newest is not None and newest < made.checkpoint and _is_later(checkpoints, newest, made)
 
 
 def forget_earlier_start(pins: Pins) -> str | None:
@@ -50,8 +55,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
     Returns None if they did not. The numbers of rounds must rise, so the next one is a new base. Pins go first: as long
     as there is a round, another call sees that the numbers began anew.
     """
-    numbers = finished_rounds(pins.target)
-    made = read_round(pins.target, numbers[-1]) if numbers else None
+    made = newest_round(pins.target)
     if made is None or not has_begun_anew(pins.checkpoints, made):
         return None
     pins.remove_all_but(())
@@ -137,6 +141,6 @@ def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapsh
         try:
             return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), prefixes)
         except SnapshotError:
-            if attempt == _ATTEMPTS - 1 or complete_checkpoints(checkpoints)[-1:] == numbers[-1:]:
+            if attempt == _ATTEMPTS - 1 or newest_complete(checkpoints) == numbers[-1]:
                 raise
     return -1, None

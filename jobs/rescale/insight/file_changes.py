@@ -158,7 +158,18 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
     """Return an operator's changes, and the number of its directories of which a round reads files."""
     reason = _obstacle(before, after)
     if before is None or reason is not None or not after.databases:
-        return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason), 0
+        return OperatorChanges(
+            operator_id=after.operator_id,
+            label=after.label,
+            bytes=0,
+            shared=0,
+            added=0,
+            gone=0,
+            read=0,
+            entries=0,
+            whole=after.bytes,
+            reason=reason,
+        ), 0
     earlier = {database.key_groups: database for database in before.databases}
     later = {database.key_groups: database for database in after.databases}
     pairs = [(earlier.get(own), later.get(own)) for own in sorted(earlier.keys() | later.keys())]
@@ -177,16 +188,16 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
         if table.file.name in names
     ]
     changes = OperatorChanges(
-        after.operator_id,
-        after.label,
-        size,
-        size - added,
-        added,
-        gone,
-        _bytes(table for _, table in read),
-        sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read)),
-        after.bytes - sum(database.size for database in after.databases),
-        None,
+        operator_id=after.operator_id,
+        label=after.label,
+        bytes=size,
+        shared=size - added,
+        added=added,
+        gone=gone,
+        read=_bytes(table for _, table in read),
+        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read)),
+        whole=after.bytes - sum(database.size for database in after.databases),
+        reason=None,
     )
     return changes, sum(bool(own.gone or own.added) for own in differing)
 

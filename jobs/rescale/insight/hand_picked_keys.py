@@ -83,17 +83,17 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     new_groups = _new_key_groups(header, picked, max_parallelism, shape)
     new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]
     return HandPickedKeys(
-        operator.operator_id,
-        operator.label,
-        parallelism,
-        shape.parallelism,
-        shape.max_parallelism,
-        tuple(
+        operator_id=operator.operator_id,
+        label=operator.label,
+        parallelism=parallelism,
+        new_parallelism=shape.parallelism,
+        new_max_parallelism=shape.max_parallelism,
+        keys=tuple(
             PickedKey(text, single.key_group, single.subtask, new_subtask)
             for text, single, new_subtask in zip(texts, picked, new, strict=True)
         ),
-        chance,
-        smallest,
+        chance=chance,
+        smallest=smallest,
         idle=() if None in new else tuple(i for i in range(shape.parallelism) if i not in new),
         crowded=tuple(i for i in range(shape.parallelism) if new.count(i) > 1),
         key_type=key_type,

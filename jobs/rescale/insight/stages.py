@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 from rescale.insight.cluster import Cluster
 from rescale.insight.durations import LOCAL_DISK, S3_CONNECTION, WHOLE_KEY_GROUPS
 from rescale.insight.workload import RekeyedWork, Workload
-from rescale.planning.task_sizes import (
-    MOST_PARTITIONS,
-    MOST_SLICES,
-    RANGE_SIZE,
-    SLICE_BYTES,
-    UNIT_SIZE,
-    part_size_for,
-)
+from rescale.planning.task_sizes import MOST_PARTITIONS, MOST_SLICES, RANGE_SIZE, SLICE_BYTES, UNIT_SIZE, part_size_for
 from rescale.storage.s3.request_size import request_size
 
 TASKS_A_SECOND = 300

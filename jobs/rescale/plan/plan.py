@@ -27,7 +27,7 @@ from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
-from rescale.text.errors import SnapshotError
+from rescale.text.errors import DECODE_ERRORS, SnapshotError
 
 FORMAT = 19
 
@@ -146,5 +146,5 @@ def plan_from_json(document: bytes, path: str) -> Plan:
                 advice="plan and run with the same version of Rescale in all images, or plan again",
             )
         return msgspec.json.decode(document, type=Plan)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise SnapshotError(f"this file is not a plan: {error}", path=path) from None

@@ -41,11 +41,7 @@ from rescale.planning.task_sizes import PART_SIZE, part_size_for
 from rescale.planning.warnings.databases import reference_warnings
 from rescale.planning.warnings.elements import element_warnings
 from rescale.planning.warnings.sinks import sink_warnings
-from rescale.planning.warnings.warnings import (
-    key_hash_warnings,
-    request_warnings,
-    surgery_warnings,
-)
+from rescale.planning.warnings.warnings import key_hash_warnings, request_warnings, surgery_warnings
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot

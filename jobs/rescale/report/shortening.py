@@ -35,9 +35,7 @@ def state_bytes(operator: _Operator) -> int:
     return operator.keyed_bytes + operator.operator_bytes
 
 
-def left_operators(
-    operators: Sequence[InspectedOperator | PlannedOperator], shown: Sequence[InspectedOperator | PlannedOperator]
-) -> list[Block]:
+def left_operators(operators: Sequence[_Operator], shown: Sequence[_Operator]) -> list[Block]:
     """Return a note about the operators that are not shown; nothing if all are."""
     size = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown)))
     rest = f"with {size} of state"

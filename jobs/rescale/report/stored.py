@@ -21,7 +21,7 @@ from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
 from rescale.report.step_results import FailedResult
 from rescale.runstate.certificate import read_certificate
-from rescale.runstate.documents import load_plan, read_document, store_report, store_report_data
+from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import Places, places_of
 from rescale.runstate.states import State, claimed_by, state_of
@@ -30,8 +30,8 @@ from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
-from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, SnapshotError, unexpected
+from rescale.storage.store import exists, open_store
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, unexpected
 from rescale.text.names import printable
 
 T = TypeVar("T")
@@ -52,11 +52,11 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
         if rounds:
             planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))
         if planned is not None:
-            store_report_data(plan, msgspec.json.encode(planned))
+            put_document(places_of(plan).report_data, msgspec.json.encode(planned))
         with _refusing_damage(plan.target):
             page = html_report(run_document(plan))
         if not _is_stored(plan, page):  # a repeated run of a published plan changes nothing
-            store_report(plan, page)
+            put_document(places_of(plan).report, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
     return f"report: {printable(places_of(plan).report)}"
@@ -183,9 +183,9 @@ def _document_from_source(plan: Plan) -> PlanDocument:
 
 def _read(uri: str, kind: type[T]) -> T | None:
     """Return a JSON document, or None if there is none. Raises `RequestError` if it is not one of this kind."""
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         return None
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise _damaged(uri, error) from error

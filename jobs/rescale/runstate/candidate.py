@@ -17,11 +17,10 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.states import STEPS, State, Transition, permit
 from rescale.runstate.written_handles import WrittenHandles, read_handles
-from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError
 
 
@@ -43,7 +42,7 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
         return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
     written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     data = build_candidate(source, plan, written)
-    open_store(places.candidate).put(places.candidate, data)
+    put_document(places.candidate, data)
     return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 
 

@@ -16,13 +16,13 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certified_files import CertifiedFile
-from rescale.runstate.documents import read_document
-from rescale.runstate.places import certificate_place, places_of
+from rescale.runstate.documents import load_plan, read_document
+from rescale.runstate.places import Places, certificate_place, places_of
 from rescale.runstate.states import State, Transition, permit
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
-from rescale.text.errors import IntegrityError, RequestError
+from rescale.text.errors import DECODE_ERRORS, IntegrityError, RequestError
 
 COMPLETE = "complete"
 
@@ -207,13 +207,13 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
 def read_certificate(target: str) -> Certificate:
     """Return the certificate beside a target. Raises `RequestError` without one, `IntegrityError` if it was changed."""
     uri = certificate_place(target)
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
     try:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
         digest = fields.pop(_DIGEST, None)
         certificate = msgspec.convert(fields, Certificate)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED_ADVICE) from None
     expected = _digest(fields)
     if digest != expected or certificate.verdict != COMPLETE:
@@ -229,8 +229,12 @@ def read_certificate(target: str) -> Certificate:
 
 def certificate_beside(target: str) -> Certificate | None:
     """Return the certificate beside a target; None without one, as for a result that was moved to another place."""
-    uri = certificate_place(target)
-    return read_certificate(target) if open_store(uri).stat(uri) is not None else None
+    return read_certificate(target) if exists(certificate_place(target)) else None
+
+
+def certified_plan(target: str) -> Plan:
+    """Return the plan of a target's result, by its certificate. Raises the errors of `read_certificate`."""
+    return load_plan(Places(target, read_certificate(target).plan or "").plan)
 
 
 def certificate_for(plan: Plan) -> Certificate:

@@ -14,8 +14,8 @@ import msgspec
 
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import Places, cut_over_place
-from rescale.storage.store import open_store
-from rescale.text.errors import RequestError
+from rescale.storage.store import exists, open_store
+from rescale.text.errors import DECODE_ERRORS, RequestError
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def approval_of(places: Places) -> Approval:
 def cut_over_decision(target: str) -> Decision | None:
     """Return the decision on the cut-over of the job that a target follows, or None if there is none yet."""
     uri = cut_over_place(target)
-    return None if open_store(uri).stat(uri) is None else _read(uri, Decision)
+    return _read(uri, Decision) if exists(uri) else None
 
 
 def _read(uri: str, kind: type[D]) -> D:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise RequestError(
             f"the {kind.__name__.lower()} about the plan is not a document that Rescale wrote",
             path=uri,

@@ -12,8 +12,8 @@ from rescale.runstate.places import places_of
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name, parent
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
-from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, SnapshotError
+from rescale.storage.store import exists, open_store
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError
 
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
@@ -26,28 +26,14 @@ def read_document(uri: str) -> bytes:
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 
+def put_document(uri: str, data: bytes) -> None:
+    """Put a document, in place of an earlier one."""
+    open_store(uri).put(uri, data)
+
+
 def store_plan(plan: Plan) -> None:
     """Put the plan beside its target, where `load_plan` reads it. A target may have plans of several requests."""
-    uri = places_of(plan).plan
-    open_store(uri).put(uri, plan_to_json(plan))
-
-
-def store_plan_page(plan: Plan, text: str) -> None:
-    """Put the readable plan, in Markdown, beside its target."""
-    uri = places_of(plan).plan_page
-    open_store(uri).put(uri, text.encode())
-
-
-def store_report(plan: Plan, page: bytes) -> None:
-    """Put the report of the run beside its target, which its plan must have claimed."""
-    uri = places_of(plan).report
-    open_store(uri).put(uri, page)
-
-
-def store_report_data(plan: Plan, data: bytes) -> None:
-    """Put the part of the report's data that neither the plan nor another document holds."""
-    uri = places_of(plan).report_data
-    open_store(uri).put(uri, data)
+    put_document(places_of(plan).plan, plan_to_json(plan))
 
 
 def refuse_unsafe_result(uri: str) -> None:
@@ -55,11 +41,11 @@ def refuse_unsafe_result(uri: str) -> None:
 
     Beside a target, a file with the name of such a document is always Rescale's own.
     """
-    folder, store = parent(uri), open_store(uri)
+    folder = parent(uri)
     if folder.endswith(BESIDE):
         return
     metadata = join(folder, "_metadata")
-    if name(uri) == "_metadata" or store.stat(metadata) is not None:
+    if name(uri) == "_metadata" or exists(metadata):
         raise RequestError(
             "the result document of a step must not be in a snapshot",
             path=uri,
@@ -67,7 +53,7 @@ def refuse_unsafe_result(uri: str) -> None:
             found=metadata,
             advice="name another file for the result document",
         )
-    if store.stat(uri) is not None and not _is_result(read_document(uri)):
+    if exists(uri) and not _is_result(read_document(uri)):
         raise RequestError(
             "the result document of a step would overwrite another file",
             path=uri,
@@ -79,7 +65,7 @@ def refuse_unsafe_result(uri: str) -> None:
 def _is_result(data: bytes) -> bool:
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         return False
     return document.get("status") in ("done", "failed")
 

@@ -31,12 +31,12 @@ from collections.abc import Collection, Mapping
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
 from rescale.runstate.claim import refuse_unavailable_target
-from rescale.runstate.documents import load_plan
+from rescale.runstate.documents import load_plan, put_document
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
 from rescale.runstate.target_safety import take_documents
 from rescale.storage.locations import join, name
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
 
 _FILES_BETWEEN_CHECKS = 100
@@ -48,8 +48,7 @@ _REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 
 def is_prepared(target: str) -> bool:
     """Return whether files were copied ahead into a target."""
-    place = prepared_place(target)
-    return open_store(place).stat(place) is not None
+    return exists(prepared_place(target))
 
 
 def holds_only_prepared_files(target: str) -> bool:
@@ -83,8 +82,7 @@ def begin_preparing(plan: Plan) -> None:
     refuse_unavailable_target(plan)
     permit(plan, Transition.PREPARE)
     take_documents(plan.target)
-    place = prepared_place(plan.target)
-    open_store(place).put(place, plan_to_json(plan))
+    put_document(prepared_place(plan.target), plan_to_json(plan))
 
 
 def refuse_claimed(target: str) -> None:

@@ -13,14 +13,14 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import Certificate, certificate_beside, certificate_for
 from rescale.runstate.certified_files import check_files
-from rescale.runstate.documents import load_plan, read_document
+from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import Places, places_of
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 
@@ -67,10 +67,10 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
     Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or `_metadata` is gone since
     another run published it.
     """
-    places, store = places_of(plan), open_store(plan.target)
-    store.put(places.publishing, b"the _metadata of this result was about to be put\n")
+    places = places_of(plan)
+    put_document(places.publishing, b"the _metadata of this result was about to be put\n")
     _refuse_discarded(plan, claim)
-    return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
+    return exists(places.published) and permit(plan, Transition.PUBLISH) is State.PUBLISHED
 
 
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
@@ -91,11 +91,10 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
 
 
 def _put_published_mark(plan: Plan) -> None:
-    places, store = places_of(plan), open_store(plan.target)
-    if store.stat(places.published) is None:
-        store.put(
-            places.published,
-            b"this result was published: if its _metadata is gone, a job may still use the other files\n",
+    mark = places_of(plan).published
+    if not exists(mark):
+        put_document(
+            mark, b"this result was published: if its _metadata is gone, a job may still use the other files\n"
         )
 
 
@@ -190,7 +189,7 @@ def is_published(plan: Plan) -> bool:
     places = places_of(plan)
     return (
         state_of(plan.target, plan.digest) is State.PUBLISHED
-        and open_store(places.candidate).stat(places.candidate) is not None
+        and exists(places.candidate)
         and read_document(places.metadata) == read_document(places.candidate)
     )
 

@@ -37,7 +37,7 @@ from rescale.runstate.states import (
 )
 from rescale.runstate.target_safety import is_same_place, take_documents
 from rescale.storage.locations import name
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError, StoreError
 from rescale.text.names import quoted
@@ -98,7 +98,7 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 
     If the plan cannot be read, its target is unknown; the error comes later, when the plan's file names are needed.
     """
-    if digest is None or open_store(target).stat(uri := Places(target, digest).plan) is None:
+    if digest is None or not exists(uri := Places(target, digest).plan):
         return
     try:
         planned = load_plan(uri).target
@@ -171,7 +171,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if not listing.inside:
         return []
     plan = Places(listing.target, digest).plan
-    if open_store(plan).stat(plan) is None:  # a slow run has claimed the target during its discard
+    if not exists(plan):  # a slow run has claimed the target during its discard
         return []
     # A damaged plan, which would name other files and leave those of the run behind, fails to load.
     planned = planned_names(load_plan(plan))

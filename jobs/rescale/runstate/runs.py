@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import beside, places_of
 from rescale.runstate.states import Claim, claim_on
 from rescale.storage.locations import name
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError
 
 
@@ -27,9 +27,8 @@ def note_run(plan: Plan, by: Mapping[str, str]) -> None:
         return
     note = json.dumps(dict(by), sort_keys=True).encode()
     uri = places_of(plan).run(hashlib.sha256(note).hexdigest()[:16])
-    store = open_store(uri)
-    if store.stat(uri) is None:
-        store.put(uri, note)
+    if not exists(uri):
+        put_document(uri, note)
 
 
 def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:

@@ -84,7 +84,7 @@ from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
 from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
-from rescale.storage.store import Store, open_store
+from rescale.storage.store import Store, exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
 from rescale.text.errors import RequestError, StoreError
 from rescale.text.names import quoted
@@ -206,18 +206,13 @@ def state_of(target: str, digest: str | None) -> State:
 
 def _state_under(target: str, digest: str | None, holder: str | None) -> State:
     """Return the state of a target that the plan with the digest `holder` claims; None without a claim."""
-    places, store = Places(target, ""), open_store(target)
-
-    def exists(place: str) -> bool:
-        return store.stat(place) is not None
-
-    is_own = holder is not None and holder == digest
+    places, is_own = Places(target, ""), holder is not None and holder == digest
     if exists(places.metadata):
         return State.PUBLISHED if is_own else State.OCCUPIED
     if not is_own:
         return State.FREE if holder is None else State.TAKEN
     if exists(places.published):
-        return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED
+        return State.GONE if any(open_store(target).list(target) for _ in range(_LISTINGS)) else State.EMPTIED
     if exists(places.candidate) and exists(places.certificate):
         return State.PUBLISHING if exists(places.publishing) else State.CERTIFIED
     return State.MOVED if all(exists(places.written_handles(step)) for step in STEPS) else State.CLAIMED
@@ -292,8 +287,7 @@ def refuse_unless(
 
 def refuse_unpublished(target: str) -> None:
     """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
-    metadata = Places(target, "").metadata
-    if open_store(metadata).stat(metadata) is not None:
+    if exists(Places(target, "").metadata):
         return
     holder = claimed_by(target)
     state = None if holder is None else state_of(target, holder)
@@ -350,8 +344,7 @@ def claimed_by(target: str) -> str | None:
 
 def is_being_discarded(target: str) -> bool:
     """Return whether a `discard` of the target has begun and not ended."""
-    uri = discarding_place(target)
-    return open_store(uri).stat(uri) is not None
+    return exists(discarding_place(target))
 
 
 def _advice(state: State, target: str, holder_state: State | None) -> str:

@@ -22,12 +22,12 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.slot import Slot
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import places_of
 from rescale.runstate.states import State, Transition, permit
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import IntegrityError
+from rescale.text.errors import DECODE_ERRORS, IntegrityError
 from rescale.text.names import quoted
 
 
@@ -91,18 +91,17 @@ def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:
     """Put the handles of a moving step, as the last action of the step."""
     permit(plan, Transition.MOVE)
-    uri = places_of(plan).written_handles(handles.step)
-    open_store(uri).put(uri, msgspec.json.encode(handles))
+    put_document(places_of(plan).written_handles(handles.step), msgspec.json.encode(handles))
 
 
 def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
     """Return the handles of a moving step; None before they are written. Raises `IntegrityError` for another plan's."""
     uri = places_of(plan).written_handles(step)
-    if open_store(uri).stat(uri) is None:
+    if not exists(uri):
         return None
     try:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise IntegrityError(
             f"the handles of written files cannot be read: {error}", path=uri, advice=_discard_and_rerun(plan)
         ) from None

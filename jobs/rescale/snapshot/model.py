@@ -134,11 +134,7 @@ class Operator:
         Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
         merges both copies (`HeapPriorityQueueSet`).
         """
-        listed = {
-            stream.subtask: {state.name for state in stream.parsed.states}
-            for stream in self.keyed
-            if stream.parsed is not None
-        }
+        listed = {stream.subtask: set(stream.parsed.names) for stream in self.keyed if stream.parsed is not None}
         states = [
             (stream.subtask, state.name)
             for stream in self.raw_timers

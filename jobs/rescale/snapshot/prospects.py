@@ -155,7 +155,7 @@ class _Judge:
         """Yield the prospects of the states in a header; a reason of the key serializer affects all of them."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
-        names = {state.name for state in header.states}
+        names = set(header.names)
         for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
             named = keyed_state_reason(state.name, names, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))

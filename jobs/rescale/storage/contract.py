@@ -112,11 +112,8 @@ class Store(Protocol):
         Raises `SnapshotError` if the file ends before, or is not in the pinned version.
         """
 
-    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        """Return a whole file, and the version that was read.
-
-        Raises `SnapshotError` if it has more than `limit` bytes, or is not in the pinned version.
-        """
+    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
+        """Return a whole file, and its version. Raises `SnapshotError` if it has more than `limit` bytes."""
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         """Put a small file, or replace it; a file with the same bytes may keep its version."""

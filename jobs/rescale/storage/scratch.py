@@ -25,7 +25,7 @@ import msgspec
 
 from rescale.storage.files import mounts, owned
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import RequestError, StoreError
+from rescale.text.errors import DECODE_ERRORS, RequestError, StoreError
 
 MARKER = ".rescale-scratch"
 """Name of the marker of a scratch directory."""
@@ -189,7 +189,7 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
     """
     try:
         marker = msgspec.json.decode(data, type=_Marker)
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return False
     boot = _text_of(_BOOT)
     is_here = marker.boot == boot != "" or marker.host == socket.gethostname()

@@ -11,7 +11,7 @@ from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
 from rescale.storage.sides import StoreSide, has_two_stores, side_of
 
-__all__ = ["Entry", "Pin", "Store", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
+__all__ = ["Entry", "Pin", "Store", "exists", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
 
 def open_store(uri: str) -> Store:
@@ -19,6 +19,11 @@ def open_store(uri: str) -> Store:
     if not is_s3(uri):
         return _local()
     return _s3() if side_of(uri) is StoreSide.TARGET else _s3_of_source()
+
+
+def exists(uri: str) -> bool:
+    """Return whether there is a file at `uri`."""
+    return open_store(uri).stat(uri) is not None
 
 
 def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, MsgspecError
 
 from rescale.text.advice import SAME_COMMAND, Advice, Mention, advice_of_text
 from rescale.text.error_document import ErrorDocument
@@ -27,6 +27,9 @@ _LABELS = {"offset": "at byte", "advice": "what to do"}
 """Labels of fields in the printed error that differ from the names of the fields."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
+DECODE_ERRORS = (MsgspecError, UnicodeError, RecursionError)
+"""Errors of `msgspec.json.decode` for what is not JSON or not of the type, is not UTF-8, or is nested too deeply."""
+
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system for a full disk or an exhausted quota."""
 

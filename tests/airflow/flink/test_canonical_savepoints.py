@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from oracle.distribution import LINES
-from rescale.airflow.flink.operators import TakeSavepoint
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
+from rescale.airflow.job.job_operators import TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode

@@ -7,23 +7,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.job.job_tasks import look
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError
+from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 
 def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
     """Return the result of the first task of a run that would stop the job."""
-    params = ParamsDict(job_form())
     places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
     start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
-    params.update({"flink": cluster.address, "job": job_id, **places, **start, **values})
-    filled = dict(params.validate())
+    filled = filled_of_job(flink=cluster.address, job=job_id, **places, **start, **values)
     return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
 
 

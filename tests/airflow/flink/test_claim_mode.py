@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
-from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.claim_mode import refuse_no_claim
+from rescale.airflow.job.job_operators import TakeSavepoint
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError, StoreError

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
-from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.job.job_operators import TakeSavepoint
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.job.prepare_task import _prepare
 from rescale.execution.steps import validate_published
@@ -26,6 +25,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate.places import is_prepared_file
 from rescale.runstate.preparation import is_prepared
 from support.deferring import run_operator
+from support.filled_forms import filled_of_job
 from support.live_story import LiveStory
 from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import ROCKSDB, SMALL_FILES, SessionCluster, has_checkpoint, native_options, wait_until
@@ -53,12 +53,11 @@ class Story:
         self.before: JobToRestart = inspect_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, self.jar)
 
     def prepare(self, **form: Any) -> Any:
-        params = ParamsDict(job_form())
-        params.update(flink=self.cluster.address, job=self.job_id, jar="counts.jar", target=str(self.target))
-        params.update(taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
+        known = {"flink": self.cluster.address, "job": self.job_id, "jar": "counts.jar", "target": str(self.target)}
+        params = filled_of_job(**known, taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
         looked = {"before": msgspec.to_builtins(self.before)}
-        return _prepare(None, looked, dict(params.validate()), instance)
+        return _prepare(None, looked, params, instance)
 
     def times(self) -> dict[str, int]:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}

@@ -66,7 +66,6 @@ def test_autoscaler_is_warned_of_before_the_job_is_stopped(
     resource["spec"]["flinkConfiguration"] = options
     check_hand_over(WHERE)
     assert "Flink's operator scales this job (job.autoscaler.enabled)" in caplog.text
-    assert deployment.read_deployment(WHERE).autoscaled
     assert patch.called
 
 

@@ -14,11 +14,10 @@ from airflow.sdk import Context
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.ids import ids
-from rescale.airflow.flink.operators import GoBack
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
 from rescale.airflow.hand_overs import Print, RunJar
-from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, StopMode
@@ -185,7 +184,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT)
     task = Cancelled(task_id="back", before=msgspec.to_builtins(before))
     sources: list[str | None] = []
-    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: sources.append(given[2]) or {})
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: sources.append(given[2]) or {})
     monkeypatch.setattr(Cancelled, "_finish", lambda _, answer: answer)
     run_operator(task, "manual")
     assert sources == ["s3://b/chk-8"]
@@ -203,7 +202,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monke
         cluster.jobs[new] = "RUNNING"
         return RUNS
 
-    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", go_back)
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", go_back)
     task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     assert run_operator(task, "manual") == {**RUNS, "in_place_of": BEFORE.job_id}
     assert cluster.jobs[new] == "CANCELED"
@@ -213,8 +212,8 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
     """A hand-over whose task was ended by hand may still report that the new job runs, before its process ends."""
     cluster.jobs[next(ids(*stopping._seed("a-dag/manual", BEFORE)))] = "RUNNING"
     handed_over = [False, True]
-    monkeypatch.setattr("rescale.airflow.job.job_tasks._was_handed_over", lambda *_: handed_over.pop(0))
-    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *_: RUNS)
+    monkeypatch.setattr("rescale.airflow.job.job_operators.was_handed_over", lambda *_: handed_over.pop(0))
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: RUNS)
     questions: list[object] = []
     ask = JobEndQuestion.ask
 
@@ -223,7 +222,7 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
         return None if len(questions) == 1 else ask(question)
 
     monkeypatch.setattr(JobEndQuestion, "ask", not_yet)
-    task = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     assert run_operator(task, "manual")["job"] == RUNS["job"]
     assert handed_over == [True]
 
@@ -232,7 +231,7 @@ def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, m
     """It may have been handed over by another run, whose new job would run beside it."""
     again, state = next(ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
-    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: starts.append(given) or RUNS)
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: starts.append(given) or RUNS)
     task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     run_operator(task, "manual", state)
     cluster.jobs[again] = "RUNNING"

@@ -7,12 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.job.job_tasks import look
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.text.errors import RequestError
+from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 
@@ -20,12 +19,10 @@ def looked(
     cluster: SessionCluster, job_id: str, target: Path, parallelism: int, *arguments: str, entry_class: str = "Chains"
 ) -> Any:
     """Return the result of the first task of a run that would stop the job, and start the jar again."""
-    params = ParamsDict(job_form())
     places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
-    start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": entry_class}
-    start["arguments"] = list(arguments)
-    params.update({"flink": cluster.address, "job": job_id, **places, **start, "parallelism": str(parallelism)})
-    filled = dict(params.validate())
+    start = {"hand_over": "jar", "jar": cluster.jar, "entry_class": entry_class, "arguments": list(arguments)}
+    known = {"flink": cluster.address, "job": job_id, "taking": "stop", "parallelism": str(parallelism)}
+    filled = filled_of_job(**known, **places, **start)
     return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
 
 

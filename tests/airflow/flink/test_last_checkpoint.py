@@ -16,10 +16,10 @@ from rescale.airflow.flink import answer_watch, last_checkpoint
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
-from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
-from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
@@ -58,9 +58,8 @@ def take(before: JobToRestart, run_id: str, state: TaskState | None = None) -> A
 
 
 def back(before: JobToRestart, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
-    operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(before), taken=taken)
-    with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
-        return run_operator(operator, run_id, state)
+    operator = GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken)
+    return run_operator(operator, run_id, state)
 
 
 @pytest.mark.parametrize("backend", [ROCKSDB, slow({})], ids=["rocksdb", "hashmap"])

@@ -14,7 +14,7 @@ import pytest
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.cancel_mark import CANCELS
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint
-from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.verify_task import _verify
@@ -33,9 +33,8 @@ from support.session_cluster import SMALL_FILES, SessionCluster, wait_until
 
 
 def go_back(story: LiveStory) -> Any:
-    operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
-    with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
-        return run_operator(operator, story.run_id, story.state)
+    operator = GoBack(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+    return run_operator(operator, story.run_id, story.state)
 
 
 def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ import pytest
 
 from oracle.distribution import LINES, flink_home, logging_configuration
 from oracle.harness import jvm_options
-from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.live import cut_over
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.demo.processes import free_ports
@@ -153,10 +153,9 @@ def test_cut_over_survives_the_loss_of_a_machine(
             break
     assert lost
     if new is None:
-        operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+        operator = GoBack(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
         try:
-            with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
-                run_operator(operator, story.run_id, story.state)
+            run_operator(operator, story.run_id, story.state)
         except TaskEnded as ended:
             if ended.error.what.startswith("it is uncertain which checkpoint the job completed last"):
                 assert machine == "job_manager"

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.canonical_savepoint import refuse_timers_on_heap
+from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType

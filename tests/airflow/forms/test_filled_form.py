@@ -70,16 +70,16 @@ def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(value
 
 
 def test_drops_without_an_approval_are_refused() -> None:
-    refuse_unapproved_drops(filled(**PLACES), required=False)
-    refuse_unapproved_drops(filled(**PLACES, drops=["visits"], require_approval=True), required=False)
+    refuse_unapproved_drops(filled(**PLACES))
+    refuse_unapproved_drops(filled(**PLACES, drops=["visits"], require_approval=True))
     looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in plan_only_form()}
-    refuse_unapproved_drops(looked, required=False)
+    refuse_unapproved_drops(looked)
     with pytest.raises(RequestError, match="without an approval") as caught:
-        refuse_unapproved_drops(filled(**PLACES, drops=["visits"]), required=False)
+        refuse_unapproved_drops(filled(**PLACES, drops=["visits"]))
     with pytest.raises(RequestError, match="drop operators or states"):
-        refuse_unapproved_drops(filled(**PLACES, state_drops=["visits:count"]), required=False)
+        refuse_unapproved_drops(filled(**PLACES, state_drops=["visits:count"]))
     with pytest.raises(RequestError, match="would restart operators without an approval"):
-        refuse_unapproved_drops(filled(**PLACES, restarts=["readers"]), required=False)
+        refuse_unapproved_drops(filled(**PLACES, restarts=["readers"]))
     assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
 
 

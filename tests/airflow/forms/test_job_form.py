@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
-from airflow.sdk.definitions.param import ParamsDict
 
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, taking_of
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
@@ -14,6 +13,7 @@ from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.text.errors import RequestError
+from support.filled_forms import filled_of_job
 
 _NEEDED = {
     "flink": "http://jobmanager:8081",
@@ -24,9 +24,7 @@ _NEEDED = {
 
 
 def filled(**values: Any) -> dict[str, Any]:
-    params = ParamsDict(job_form())
-    params.update({**_NEEDED, **values})
-    return dict(params.validate())
+    return filled_of_job(**{**_NEEDED, **values})
 
 
 def test_job_runs_on_and_a_command_is_printed_by_default() -> None:

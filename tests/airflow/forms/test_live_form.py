@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
-from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest, followed_options, live_request_of
 from rescale.text.errors import RequestError
+from support.filled_forms import filled_of_job
 
 LIVE = {"while_it_runs": True, "taking": "checkpoint"}
 
 
 def filled(**values: Any) -> dict[str, Any]:
-    params = ParamsDict(job_form())
-    params.update({"flink": "http://jobmanager:8081", "job": "clicks", "target": "s3://state/new", **values})
-    return dict(params.validate())
+    return filled_of_job(flink="http://jobmanager:8081", job="clicks", target="s3://state/new", **values)
 
 
 def test_job_is_stopped_first_by_default() -> None:

@@ -55,7 +55,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cut_over, "open_flink", lambda _: nullcontext())
         monkeypatch.setattr(cut_over, "take_source", job.take_source)
         monkeypatch.setattr(last_checkpoint, "newest_checkpoint", lambda _: str(job.checkpoint))
-        monkeypatch.setattr(cut_over, "complete_checkpoints", lambda _: [job.checkpoint])
+        monkeypatch.setattr(cut_over, "newest_complete", lambda _: job.checkpoint)
         before: Any = SimpleNamespace(flink="", job_id="", directory="")
         follower: Any = job
         mover: Any = None

@@ -10,11 +10,13 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
-from rescale.airflow.job.job_tasks import GoBackIfNeeded, _check_places
+from rescale.airflow.job.job_operators import GoBack
+from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.live import next_run as left
 from rescale.airflow.live.next_run import leave_rounds, next_run
 from rescale.airflow.steps.earlier_tasks import FOLLOWED
@@ -137,13 +139,11 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     before = JobToRestart("http://flink", "1" * 32, "clicks", StopMode.CHECKPOINT, JOB.checkpoints, 2, jar)
     run = SimpleNamespace(dag_id="a-dag", run_id="manual")
     claim(plan_rescale(directory("2-clicks"), target, ["3"]), by=this_run(run))
-    for module in ("flink.operators.end_pending_work", "job.job_tasks._was_handed_over"):
-        monkeypatch.setattr(f"rescale.airflow.{module}", lambda *_: None)
-    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *_: answer)
-    monkeypatch.setattr("rescale.airflow.job.job_tasks.skip_task", Mock(side_effect=KeyboardInterrupt))
-    task: Any = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(before))
+    monkeypatch.setattr("rescale.airflow.job.job_operators.end_pending_work", lambda *_: None)
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: answer)
+    task: Any = GoBack(task_id="back", before=msgspec.to_builtins(before))
     if still_runs:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(AirflowSkipException, match="still runs"):
             run_operator(task, "manual", TaskState({FOLLOWED: target}))
         assert followed_job(target) == JOB
         return

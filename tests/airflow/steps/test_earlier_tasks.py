@@ -10,15 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, Asset
 
 from rescale.airflow import savepoint_work
 from rescale.airflow.approval import PlanApproval
-from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
-from rescale.airflow.job import job_tasks
-from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.flink.operators import HandOverJob
+from rescale.airflow.flink.stopping import JobToRestart
+from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.job import job_operators
+from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.savepoint_tasks import (
     RESCALED_SAVEPOINT,
     announce,
@@ -31,6 +34,7 @@ from rescale.airflow.savepoint_tasks import (
 from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, LOOK, OPEN, PLAN, PUBLISH, TAKE, XComField
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.airflow.windows.window_tasks import close_window
+from rescale.flink_rest.client import StopMode
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
@@ -83,7 +87,7 @@ def function_of_step(task: Any) -> Any:
 
 
 def executed(operator: Any) -> Any:
-    context: Any = {"ti": instance({}), "params": form(require_approval=True)}
+    context: Any = {"ti": instance({}), "params": {**form(require_approval=True), "while_it_runs": False}}
     return operator.execute(context)
 
 
@@ -103,7 +107,7 @@ MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "job": (LOOK, lambda: executed(TakeSavepoint(task_id="take", before=None))),
     "job, to hand over": (LOOK, lambda: executed(HandOverJob(task_id="hand_over", start=START))),
-    "job, to go back to": (LOOK, lambda: executed(GoBackIfNeeded(task_id="go_back", before=None))),
+    "job, to go back to": (LOOK, lambda: executed(GoBack(task_id="go_back", before=None))),
     "result": (PUBLISH, lambda: executed(HandOverJob(task_id="hand_over", start=None))),
 }
 
@@ -153,19 +157,18 @@ def test_window_keeps_the_newest_savepoint_it_has_rescaled(
 ) -> None:
     """A task of an older run may be cleared."""
     monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
-    monkeypatch.setattr(savepoint_work, "asset_extra", lambda _: {})
+    monkeypatch.setattr(savepoint_work, "add_event", lambda *_: True)
     window = Asset("a-window")
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": written, "closes": "later"}
     remembered, events = Mock(), AssetEvents(window)
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
-    monkeypatch.setattr(savepoint_work, "events_of", lambda *_: [])
     xcoms = {(OPEN, "return_value"): opened}
     close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     assert remembered.set.called == (written > "2026-11-02T14")
 
 
-JOB = {"job_id": "3" * 32, "taking": "stop", "name": "clicks"}
+JOB = JobToRestart("http://flink", "3" * 32, "clicks", StopMode.STOP, "/save", 2, RunJar("http://flink", "clicks.jar"))
 
 
 @pytest.mark.parametrize(("in_place_of", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
@@ -174,11 +177,11 @@ def test_hand_over_before_the_run_was_cleared_is_ignored(
 ) -> None:
     """The whole run was cleared, and the job that runs now is stopped as well."""
     went = Mock(return_value={})
-    monkeypatch.setattr(GoBack, "execute", went)
-    monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException))
+    monkeypatch.setattr(GoBack, "_start_again", went)
+    monkeypatch.setattr(job_operators, "skip_task", Mock(side_effect=AirflowSkipException))
     xcoms = {("hand_over", "return_value"): {"job": "2" * 32, "in_place_of": in_place_of}}
     context: Any = {"ti": instance(xcoms)}
-    task = GoBackIfNeeded(task_id="go_back", before=JOB)
+    task = GoBack(task_id="go_back", before=msgspec.to_builtins(JOB))
     if goes_back:
         task.execute(context)
     else:

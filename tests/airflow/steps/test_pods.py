@@ -27,7 +27,6 @@ from kubernetes.client import (
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from rescale.airflow import savepoint_tasks
-from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.pods import StepPod, error_of, exit_code
 from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
 from rescale.runstate.claim import claim
@@ -163,7 +162,6 @@ def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, m
         task_id="move",
         step=Step.RESHUFFLE,
         planned=planned,
-        plan_of=plan_to_execute,
         template="/driver.yaml",
         summary_of=savepoint_tasks._moved,
     )
@@ -176,7 +174,6 @@ def a_step() -> StepPod:
         task_id="validate",
         step=Step.VALIDATE,
         planned={},
-        plan_of=plan_to_execute,
         template="/driver.yaml",
         summary_of=savepoint_tasks._moved,
     )
@@ -221,7 +218,7 @@ def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.Monke
     planned = {"published": False, "plan": places_of(plan).plan}
     proof_arguments = lambda params: ["--proof", proof_of(params).value]  # noqa: E731
     step = step_task.step_task(
-        Step.VALIDATE, "validate", "Validate", "doc", plan_to_execute, savepoint_tasks._certified, proof_arguments
+        Step.VALIDATE, "validate", "Validate", "doc", savepoint_tasks._certified, proof_arguments
     )(planned, "plan")
     span = NonRecordingSpan(
         SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))

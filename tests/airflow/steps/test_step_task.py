@@ -15,6 +15,7 @@ from rescale.airflow.settings import VARIABLE, settings
 from rescale.airflow.steps.step_task import in_a_process, step_task
 from rescale.process import ResultDocument
 from rescale.runstate.claim import claim
+from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
@@ -45,13 +46,9 @@ def steps(monkeypatch: pytest.MonkeyPatch, target: Path) -> tuple[list[str], dic
 
     monkeypatch.setattr("rescale.process.run_step", run_step)
     plan = plan_rescale(directory("2-source"), str(target), ["3"])
-    run = in_a_process(
-        Step.VALIDATE,
-        lambda *_: plan,
-        lambda *_: {},
-        lambda _: ["--proof", "files"],
-    )
-    run({"published": False, "plan": places_of(plan).plan})
+    store_plan(plan)
+    run = in_a_process(Step.VALIDATE, lambda *_: {}, lambda _: ["--proof", "files"])
+    run({"published": False, "plan": places_of(plan).plan}, {"require_approval": False})
     arguments, environment = started
     return arguments, environment
 
@@ -83,7 +80,7 @@ def test_spark_in_the_settings_is_refused_if_steps_are_pods(platform: Path, monk
     platform.write_text("spark: {master: yarn}")
     monkeypatch.setenv(DRIVER_POD, "/driver.yaml")
     with pytest.raises(RequestError, match=DRIVER_POD):
-        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock(), Mock())
+        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock())
 
 
 @pytest.mark.slow
@@ -101,8 +98,7 @@ def test_executors_of_a_standalone_cluster_move_all_keyed_state(
         platform.write_text("spark: {connection: cluster}")
         monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", cluster.url)
         for step in STEPS_OF_A_RUN:
-            run = in_a_process(step, lambda *_: plan, lambda *_: {}, lambda _: [])
-            run(planned)
+            in_a_process(step, lambda *_: {}, lambda _: [])(planned, {"require_approval": False})
             before, done = done, cluster.tasks()
             assert (done > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark
     publish(plan)

@@ -42,8 +42,7 @@ def assert_whole(target: str) -> None:
 @on_both
 def test_work_is_divided_among_tasks_and_joined(case: Case) -> None:
     """The plan under test divides the work and joins it, as the other tests need."""
-    target, faults = case.target(), case.faults()
-    assert case.run(target, faults) == 0, warm.output(faults)
+    faults = case.succeed(target := case.target())
     assert_whole(target)
     verbs = [line.split()[0] for line in faults.calls()]
     staged = [line for line in faults.calls() if line.startswith("put ") and "/staging/" in line]
@@ -60,9 +59,7 @@ def writes_of_records(case: Case) -> list[int]:
     """Return the numbers of the writes from the first keyed stream to the handles; the other writes are those of any
     run.
     """
-    target, faults = case.target(), case.faults()
-    assert case.run(target, faults) == 0, warm.output(faults)
-    calls = faults.calls()
+    calls = case.succeed(case.target()).calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
     last = next(k for k, line in enumerate(calls, 1) if "handles-keyed" in line)
     return list(range(first, last + 1))
@@ -74,8 +71,7 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
         assert not is_there(target)
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        case.succeed(target, f"at write {k}")
         assert_whole(target)
 
 
@@ -91,8 +87,7 @@ def test_run_killed_before_any_read_is_resumed(tmp_path: Path, share: Share[int]
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
         assert_right_or_not_there(target)
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at call {k}: {warm.output(again)}"
+        case.succeed(target, f"at call {k}")
         assert_whole(target)
 
 
@@ -102,22 +97,20 @@ def test_lost_answer_to_a_write_ends_with_exit_code_1_and_is_resumed(case: Case,
         target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
         assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
         assert not is_there(target)
-        again = case.faults()
-        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        case.succeed(target, f"at write {k}")
         assert_whole(target)
 
 
 def test_only_missing_files_are_written_again(case: Case) -> None:
     target = case.target()
-    assert case.run(target, case.faults()) == 0
+    case.succeed(target)
     store = open_store(target)
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if fnmatch(entry.uri, "*/plan-*.json")]
     places = places_of(load_plan(plan_uri))
     take_back(places)
     store.delete([places.written_handles("keyed"), lost])
-    again = case.faults()
-    assert case.run(target, again) == 0
+    again = case.succeed(target)
     written = {line.split()[1] for line in again.calls() if line.startswith("complete_parts")}
     assert written == {lost}
     assert_whole(target)

@@ -20,9 +20,9 @@ from rescale.flink.slot import Slot
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.snapshot.keyed_state import KeyedStream
-from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.canonical import Record, read_group, write_group
+from support.finished import assert_found
 from support.pipeline import move, plan_rescale
 from support.planting import Place, Result
 from support.slow import pairs_in_turn, slow
@@ -53,13 +53,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
-
-
-def assert_found(result: Result) -> IntegrityError:
-    with pytest.raises(IntegrityError) as caught:
-        result.validate()
-    assert caught.value.exit_code == 4
-    return caught.value
 
 
 Groups = dict[int, list[Record]]

@@ -19,12 +19,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from oracle.distribution import LINES
-from rescale.execution.sources.change_records import (
-    ChangeReader,
-    ChangeRecords,
-    Changes,
-    differences,
-)
+from rescale.execution.sources.change_records import ChangeReader, ChangeRecords
+from rescale.execution.sources.row_differences import Changes, differences
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader

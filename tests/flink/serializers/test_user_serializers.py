@@ -31,14 +31,14 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.heap import LONG as HEAP_LONG
-from support.heap import Entry, HeapState, write_heap_group, write_heap_savepoint
+from support.heap import Entry, HeapState, write_heap_group
 from support.java_values import JavaType
 from support.pipeline import execute, plan_rescale, shared_spark
 from support.registering import MONEY, VALUES, example, find, install, nothing_stays_registered
 from support.rekeyed import contents
 from support.slow import slow
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of, parsed, snapshot
-from support.written import write_savepoint
+from support.written import write_heap_savepoint, write_savepoint
 
 __all__ = ["nothing_stays_registered"]
 

@@ -11,6 +11,7 @@ from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+from support.java_values import varint
 from support.manifests import (
     ADD_STATE,
     COMPARATOR,
@@ -23,7 +24,6 @@ from support.manifests import (
     number,
     slice_,
     text,
-    varint,
 )
 
 NEW_FILE = new_file(10)

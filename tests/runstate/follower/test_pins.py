@@ -20,19 +20,14 @@ from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError, SnapshotError
 from support.checkpoints import Checkpoints, checkpoints_in
-from support.s3 import S3Server, unprotected_store
+from support.s3 import new_home, unprotected_store
 
 FIXTURE = "2-rocksdb-incremental"
 
 
 @pytest.fixture(params=["local", "s3"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path / "home")
-    server: S3Server = request.getfixturevalue("s3")
-    home = f"s3://{server.new_bucket('pins')}/home"
-    server.declare(f"{home}/target.rescale")
-    return home
+    return new_home(request.param, request, tmp_path / "home", "target.rescale")
 
 
 @pytest.fixture

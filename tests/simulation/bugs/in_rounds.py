@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rescale.execution.sources import change_records
 from rescale.execution.sources.change_records import ChangeReader
+from rescale.execution.sources.compared_database import ComparedDatabase
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import continuing
 from rescale.rocksdb.assembly.new_database import ChangesPlace
@@ -18,7 +18,7 @@ from simulation.bugs.planting import Plant, after, method
 
 Bug = partial(planting.Bug, rounds=True)
 
-_differing_tables, _rows = own_tables.differing_tables, change_records._OpenSide.rows
+_differing_tables, _rows = own_tables.differing_tables, ComparedDatabase.rows
 _changed_keys, _changes_of_blocks = ChangeReader._changed_keys, rows_writer.changes_of_blocks
 _take_over, _place_of_changes = rows_writer.take_over_base_files, continuing.place_of_changes
 
@@ -50,9 +50,7 @@ def _placed(level: int, sequence: int) -> Plant:
 
 
 BUGS = [
-    Bug(
-        "rounds: values come from files of one side alone", method(change_records._OpenSide, "rows", _rows_of_own_files)
-    ),
+    Bug("rounds: values come from files of one side alone", method(ComparedDatabase, "rows", _rows_of_own_files)),
     Bug(
         "rounds: files of the earlier checkpoint are not read",
         method(own_tables, "differing_tables", after(_differing_tables, lambda own: (frozenset(), own[1]))),

@@ -12,16 +12,12 @@ from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import join
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import RequestError
-from support.s3 import S3Server, unprotected_store
+from support.s3 import new_home, unprotected_store
 
 
 @pytest.fixture(params=["local", "s3"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path)
-    server: S3Server = request.getfixturevalue("s3")
-    bucket = server.new_bucket("found")
-    return f"s3://{bucket}/home"
+    return new_home(request.param, request, tmp_path)
 
 
 def put(home: str, *files: str) -> None:

@@ -15,7 +15,6 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rescale.flink_rest.client import Flink
@@ -101,9 +100,7 @@ class AnswerWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, error: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:

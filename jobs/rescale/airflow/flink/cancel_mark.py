@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rescale.airflow.steps.earlier_tasks import ENDED, GO_BACK
+from rescale.airflow.steps.earlier_tasks import ENDED, GO_BACK, task_states
 from rescale.text.errors import RescaleError
 
 CANCELS = "cancels"
@@ -69,8 +69,7 @@ class CancelMark(NamedTuple):
         That is so if somebody has marked it as failed. Airflow ends its process seconds later, and meanwhile the task
         that goes back may have found that the job still runs.
         """
-        states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
-        if (state := states.get(self.ti.task_id)) in ENDED:
+        if (state := task_states(self.ti).get(self.ti.task_id)) in ENDED:
             what = "the job is not stopped, because somebody has ended this task"
             raise RescaleError(what, expected="a task that runs", found=state)
 

@@ -54,8 +54,8 @@ class DeploymentSpec(msgspec.Struct, frozen=True):
 class Deployment(msgspec.Struct, frozen=True):
     """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on.
 
-    `autoscaled` tells whether the resource lets the operator scale the job, `reset` is the nonce of the last reset of
-    what the autoscaler remembers. `version` changes with every change of the resource.
+    `reset` is the nonce of the last reset of what the autoscaler remembers. `version` changes with every change of the
+    resource.
     """
 
     fields: DeploymentSpec
@@ -66,7 +66,6 @@ class Deployment(msgspec.Struct, frozen=True):
     job_state: str | None
     lifecycle: str | None
     error: str | None
-    autoscaled: bool
     reset: int | None
     version: str | None
 
@@ -124,36 +123,36 @@ class _Resource(msgspec.Struct, frozen=True):
 
 def read_deployment(hand_over: PatchDeployment) -> Deployment:
     """Read the resource. Raises `RequestError` if it does not exist, may not be read, or is a session cluster."""
-    resource = _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place))
+    resource = _get(hand_over)
     spec, status = resource.spec, resource.status or _Status()
     job, job_status = spec.job, status.job_status or _JobStatus()
     if job is None:
         raise RequestError(
             "the FlinkDeployment is a session cluster, which has no job of its own",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             advice="hand over by a jar instead; or name a FlinkDeployment in application mode, or the job's "
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
+    fields = DeploymentSpec(
+        job.initial_savepoint_path, job.parallelism, _max_parallelism(hand_over, spec), _never_claims(spec)
+    )
     return Deployment(
-        DeploymentSpec(
-            job.initial_savepoint_path, job.parallelism, _max_parallelism(hand_over, spec), _never_claims(spec)
-        ),
-        job.state == "suspended",
-        job.savepoint_redeploy_nonce,
-        _reconciled_nonce(status),
-        job_status.job_id,
-        job_status.state,
-        status.lifecycle_state,
-        status.error,
-        str(_option(spec, _AUTOSCALER)).lower() == "true",
-        job.autoscaler_reset_nonce,
-        resource.metadata.resource_version,
+        fields=fields,
+        suspended=job.state == "suspended",
+        nonce=job.savepoint_redeploy_nonce,
+        reconciled=_reconciled_nonce(status),
+        job_id=job_status.job_id,
+        job_state=job_status.state,
+        lifecycle=status.lifecycle_state,
+        error=status.error,
+        reset=job.autoscaler_reset_nonce,
+        version=resource.metadata.resource_version,
     )
 
 
 def claim_mode(hand_over: PatchDeployment) -> str | None:
     """Return the claim mode that the resource sets (`RecoveryClaimMode`), or None."""
-    spec = _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place)).spec
+    spec = _get(hand_over).spec
     modes = [_option(spec, name) for name in CLAIM_MODE_OPTIONS]
     return next((str(mode) for mode in modes if mode is not None), None)
 
@@ -164,7 +163,7 @@ def check_patch(hand_over: PatchDeployment) -> None:
     if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
         raise RequestError(
             f"the {hand_over.resource} sets the parallelism of single vertices, which would outlive the rescale",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             found=f"{_OVERRIDES}: {overrides}",
             advice="remove that option from its flinkConfiguration",
         )
@@ -209,7 +208,7 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
     if current.nonce != nonce:
         raise RescaleError(
             f"somebody else has redeployed the {hand_over.resource}",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             expected=f"savepointRedeployNonce {nonce}",
             found=current.nonce,
         )
@@ -220,7 +219,7 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
     if current.lifecycle in _GIVEN_UP_STATES:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             expected="a running job",
             found=f"{current.lifecycle}: {current.error or 'no reason is given'}",
             advice="look at the events of the resource and at the JobManager's log",
@@ -258,7 +257,7 @@ def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
     if isinstance(nested, dict) and name in nested:
         raise RequestError(
             f"the {hand_over.resource} nests the option for the max parallelism, so a patch would set it twice",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             expected=f"flinkConfiguration with the flat key {MAX_PARALLELISM_OPTION!r}",
             found=f"{name!r} nested below {section!r}",
             advice="write the option as a flat key",
@@ -276,6 +275,10 @@ def _reconciled_nonce(status: _Status) -> int | None:
     return None if job is None else job.savepoint_redeploy_nonce
 
 
+def _get(hand_over: PatchDeployment) -> _Resource:
+    return _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place))
+
+
 def _patch(hand_over: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
     more["_content_type"] = "application/merge-patch+json"
     return _call(hand_over, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
@@ -290,18 +293,18 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
     try:
         document = function(open_kubernetes(hand_over.connection), place)
     except HTTPError as error:
-        raise StoreError("Kubernetes cannot be reached", path=_place(hand_over), found=error) from None
+        raise StoreError("Kubernetes cannot be reached", path=hand_over.full_name, found=error) from None
     except ApiException as error:
         status = f"status {error.status}: {_message(error)}"
         if error.status in (409, 429) or error.status >= 500:
-            raise StoreError("Kubernetes has a temporary problem", path=_place(hand_over), found=status) from None
+            raise StoreError("Kubernetes has a temporary problem", path=hand_over.full_name, found=status) from None
         advice = {
             403: f"give the service account the right to {verb} {plural} in this namespace",
             404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
         }
         raise RequestError(
             f"Kubernetes refuses to {verb} the {hand_over.resource}",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             found=status,
             advice=advice.get(error.status),
         ) from None
@@ -310,7 +313,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
     except msgspec.ValidationError as error:
         raise RequestError(
             f"this {hand_over.resource} does not belong to Flink's Kubernetes operator",
-            path=_place(hand_over),
+            path=hand_over.full_name,
             expected="the fields of flink.apache.org/v1beta1",
             found=error,
         ) from None
@@ -321,7 +324,3 @@ def _message(error: Any) -> str:
         return str(json.loads(error.body)["message"])
     except (ValueError, KeyError, TypeError):
         return str(error.reason)
-
-
-def _place(hand_over: PatchDeployment) -> str:
-    return f"{hand_over.namespace}/{hand_over.name}"

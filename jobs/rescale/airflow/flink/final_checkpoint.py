@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rescale.airflow.flink.answer_watch import first_fresh_request
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import LatestCheckpoints
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, newest_complete
 from rescale.storage.locations import name
 from rescale.text.errors import RequestError
 
@@ -80,10 +80,8 @@ def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str
 
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
-    newest = complete_checkpoints(checkpoints)[-1:]
-    return _directory_of_completed(
-        checkpoints, job_id, _CheckpointNumbers(newest[0] if newest else None, final, job_is_known=False)
-    )
+    numbers = _CheckpointNumbers(newest_complete(checkpoints), final, job_is_known=False)
+    return _directory_of_completed(checkpoints, job_id, numbers)
 
 
 def _directory_of_completed(checkpoints: str, job_id: str, numbers: _CheckpointNumbers) -> str:
@@ -125,12 +123,12 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
-    newest = complete_checkpoints(checkpoints)[-1:]
+    newest = newest_complete(checkpoints)
     until = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
-    while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes the job's own ones sooner or later
+    while newest is not None and newest in complete_checkpoints(checkpoints):  # Flink deletes the job's own
         completed = _completed_number(flink.latest_checkpoints(job_id))
-        if completed is not None and completed >= newest[0]:
+        if completed is not None and completed >= newest:
             return
         if time.monotonic() >= until:
             raise RequestError(
@@ -138,7 +136,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
                 path=checkpoints,
                 operator=job_id,
                 expected=f"checkpoint {_number_text(completed)}, the last one that Flink reports as completed",
-                found=f"checkpoint {newest[0]}",
+                found=f"checkpoint {newest}",
                 advice="move the checkpoints of earlier starts away; or take a savepoint instead",
             )
         time.sleep(_POLL_SECONDS)
@@ -153,9 +151,8 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None
         if latest is not None:
             _refuse_stop(flink, job_id, latest)
         completed = _completed_number(latest)
-        newest = complete_checkpoints(checkpoints)[-1:]
         last = known if completed is None else max(completed, known or 0)
-        numbers = _CheckpointNumbers(newest[0] if newest else None, last, latest is not None)
+        numbers = _CheckpointNumbers(newest_complete(checkpoints), last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
         fresh = fresh or first_fresh_request(flink, begun)

@@ -154,7 +154,7 @@ class RedeploymentQuestion(msgspec.Struct, frozen=True, tag="DeploymentRuns"):
 
     @property
     def waits_for(self) -> str:
-        return f"the {self.where.resource} {self.where.namespace}/{self.where.name} to run"
+        return f"the {self.where.resource} {self.where.full_name} to run"
 
     def ask(self) -> Answer | None:
         if not is_redeployed(self.where, self.nonce):
@@ -176,7 +176,7 @@ def describe_answer(answer: Answer) -> str:
             return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
         case {"deployment": deployment}:
             where = PatchDeployment.named(deployment, None)
-            return f"the {where.resource} {where.namespace}/{where.name} runs"
+            return f"the {where.resource} {where.full_name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
         case {"job": job, "went_back": False}:

@@ -14,7 +14,7 @@ from rescale.airflow.flink.questions import (
 )
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
-from rescale.flink_rest.client import Flink
+from rescale.flink_rest.client import Flink, Program
 from rescale.text.errors import RequestError, RescaleError
 
 
@@ -28,7 +28,7 @@ def check_hand_over(hand_over: HandOver) -> None:
                 advice="remove the option: the run sets a new max parallelism; an unchanged one is in the snapshot",
             )
         with open_flink(hand_over.flink) as flink:
-            _jar_id(flink, hand_over.jar)
+            _program_of(flink, hand_over)
     elif isinstance(hand_over, PatchDeployment):
         read_deployment(hand_over)
         check_patch(hand_over)
@@ -36,8 +36,7 @@ def check_hand_over(hand_over: HandOver) -> None:
 
 def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
     """Return the descriptions of the vertices that the jar's job would have at a parallelism, by their ids."""
-    jar = _jar_id(flink, hand_over.jar)
-    return flink.jar_plan(jar, parallelism, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+    return flink.jar_plan(_program_of(flink, hand_over), parallelism)
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
@@ -55,11 +54,11 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
     with open_flink(hand_over.flink) as flink:
         if (alive := running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
-        jar = _jar_id(flink, hand_over.jar)
+        program = _program_of(flink, hand_over)
         for job_id in ids(*seed):
             job = flink.job(job_id)
             if job is None:
-                _run_jar(flink, hand_over, jar, job_id, start)
+                _run_jar(flink, program, job_id, start)
             if job is None or not job.ended or job.runs:
                 return JobStartQuestion(hand_over.flink, job_id)
     raise RequestError("the job was started many times, and ended every time", path=hand_over.flink)
@@ -86,20 +85,21 @@ def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
     return JobEndQuestion(hand_over.flink, job_id)
 
 
-def _run_jar(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:
+def _run_jar(flink: Flink, program: Program, job_id: str, start: Start) -> None:
     try:
-        flink.run_jar(jar, job_id, start, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+        flink.run_jar(program, job_id, start)
     except RescaleError:
         if flink.job(job_id) is None:  # any other answer means that this try, or an earlier one, has started the job
             raise
 
 
-def _jar_id(flink: Flink, wanted: str) -> str:
-    """Return the id of an uploaded jar; for a file name, the one that was uploaded last."""
-    jars = flink.jars()
-    if wanted in jars:
-        return wanted
-    named = [jar for jar, name in jars.items() if name == wanted]
+def _program_of(flink: Flink, hand_over: RunJar) -> Program:
+    """Return the program with the id of its uploaded jar; for a file name, the one that was uploaded last.
+
+    Raises `RequestError` if the jar is not uploaded.
+    """
+    jars, wanted = flink.jars(), hand_over.jar
+    named = [jar for jar, name in jars.items() if wanted in (jar, name)]
     if not named:
         raise RequestError(
             "the jar is not uploaded to Flink",
@@ -108,4 +108,5 @@ def _jar_id(flink: Flink, wanted: str) -> str:
             found=wanted,
             advice="upload it (POST /jars/upload, or in Flink's web interface)",
         )
-    return named[0]
+    jar = wanted if wanted in jars else named[0]
+    return Program(jar, hand_over.entry_class, hand_over.arguments, hand_over.configuration)

@@ -138,26 +138,18 @@ def inspect_job(
         if details is None or line.state != "RUNNING":
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
-        directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _directory(savepoints)
-        if taking is StopMode.CHECKPOINT and isinstance(hand_over, PatchDeployment):
-            _refuse_cluster_that_ends(cluster)
+        if taking is StopMode.CHECKPOINT:
+            from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
+
+            directory = checkpoint_directory_of(cluster, line.job_id)
+            if isinstance(hand_over, PatchDeployment):
+                _refuse_cluster_that_ends(cluster)
+        else:
+            directory = _directory(savepoints)
     before = JobToRestart(
-        flink,
-        line.job_id,
-        line.name,
-        taking,
-        directory,
-        parallelism,
-        hand_over,
-        savepoint_format=savepoint_format,
+        flink, line.job_id, line.name, taking, directory, parallelism, hand_over, savepoint_format=savepoint_format
     )
     return _with_deployment(before, hand_over) if isinstance(hand_over, PatchDeployment) else before
-
-
-def _checkpoints_of(cluster: Flink, job_id: str) -> str:
-    from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
-
-    return checkpoint_directory_of(cluster, job_id)
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:
@@ -196,7 +188,7 @@ def _with_deployment(before: JobToRestart, hand_over: PatchDeployment) -> JobToR
     if deployment.job_id not in (None, before.job_id):
         raise RequestError(
             f"the {hand_over.resource} runs another job",
-            path=f"{hand_over.namespace}/{hand_over.name}",
+            path=hand_over.full_name,
             expected=f"job {before.job_id}",
             found=deployment.job_id,
         )

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.common.compat.sdk import ParamValidationError
-
-from rescale.airflow.forms.form import Form, rescale_form
+from rescale.airflow.forms.form import Form, field_fault, rescale_form
 from rescale.airflow.settings import Settings, TaskSettings, settings, settings_path
 from rescale.text.errors import RequestError
 
@@ -68,12 +66,8 @@ def with_defaults(form: Form, defaults: Mapping[str, Any]) -> Form:
     for name, value in defaults.items():
         if name not in form:
             continue
-        try:
-            form[name].resolve(value)
-        except ParamValidationError as error:
-            raise RequestError(
-                f"the settings of the platform have a wrong value: form.{name}", found=str(error).splitlines()[0]
-            ) from None
+        if (fault := field_fault(form[name], value)) is not None:
+            raise RequestError(f"the settings of the platform have a wrong value: form.{name}", found=fault)
         form[name].value = value
     return form
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rescale.airflow.forms.form import title
+from rescale.airflow.settings import settings
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.plan.proof import Proof
@@ -70,6 +71,12 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
         )
 
 
+def check_changes(params: Mapping[str, Any]) -> None:
+    """Raise `RequestError` if a form asks for no change, for a change and a copy, or for an unapproved loss."""
+    refuse_unintended_copy(params)
+    refuse_unapproved_drops(params)
+
+
 def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
     shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(_shapes(params["operators"]))
@@ -97,19 +104,19 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
     return value != row.default if row.kind is OptionKind.CHOICE else bool(value)
 
 
-def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
+def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the run would drop state or old rows, or restart operators, without an approval.
 
-    A form without approval, which only plans, may name drops and restarts. `required`: the settings require an approval
-    of every plan that drops state, so the form need not ask for it.
+    A form without approval, which only plans, may name drops and restarts. The form need not ask for an approval that
+    the settings require of every plan that drops state.
     """
     changes = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved = {what: names for what, names in changes.items() if names}
-    if unapproved and not required and not params.get("require_approval", True):
+    unapproved, required = {what: names for what, names in changes.items() if names}, settings().approval.required
+    if unapproved and not (required.always or required.drops or params.get("require_approval", True)):
         raise RequestError(
             f"the run would {' and '.join(unapproved)} without an approval",
             expected=f'"{title("require_approval")}"',

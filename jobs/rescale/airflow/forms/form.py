@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow.providers.common.compat.sdk import ParamValidationError
 from airflow.sdk import Param
 
 from rescale.airflow.forms.form_advice import SHAPES, SOURCE_CONNECTION
@@ -82,6 +83,15 @@ def discard_form() -> Form:
 def title(name: str) -> str:
     """Return the title of a field of the rescale form."""
     return str(rescale_form()[name].schema["title"])
+
+
+def field_fault(field: Param, value: Any) -> str | None:
+    """Return why a field does not accept a value; None if it does."""
+    try:
+        field.resolve(value)
+    except ParamValidationError as error:
+        return str(error).splitlines()[0]
+    return None
 
 
 def _open_fields() -> Form:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.providers.common.compat.sdk import ParamValidationError
-
 from rescale.airflow.forms.dag_arguments import form_of_platform
+from rescale.airflow.forms.form import field_fault
 from rescale.text.errors import RequestError
 
 PLACES = ("source", "target")
@@ -27,11 +26,9 @@ def check_values(values: Mapping[str, Any]) -> None:
     """Raise `RequestError` for a value that its field in the form would not accept."""
     form = form_of_platform()
     for name, value in values.items():
-        try:
-            form[name].resolve(value)
-        except ParamValidationError as error:
+        if (fault := field_fault(form[name], value)) is not None:
             raise RequestError(
                 f"the argument {name!r} has a wrong value",
-                found=str(error).splitlines()[0],
+                found=fault,
                 advice="the documentation has a table of the Params (docs/reference/params.md)",
-            ) from None
+            )

@@ -222,7 +222,7 @@ def _is_settled(operator: Operator) -> bool:
     elements = [stream.parsed for stream in operator.operator]
     if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed or None in elements:
         return False
-    keyed_names = [frozenset(state.name for state in header.states) for header in keyed if header is not None]
+    keyed_names = [frozenset(header.names) for header in keyed if header is not None]
     element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
     subtasks = operator.entry.parallelism
     return bool(keyed_names) and all(

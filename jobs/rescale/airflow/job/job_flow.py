@@ -10,7 +10,8 @@ from airflow.sdk import TaskGroup, chain
 
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.graph import RescaleTasks, rescale_graph
-from rescale.airflow.job.job_tasks import GoBackIfNeeded, TakeSavepointIfNeeded, job_end_task, look
+from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
+from rescale.airflow.job.job_tasks import job_end_task, look
 from rescale.airflow.job.prepare_task import prepare_files
 from rescale.airflow.live.cut_over_question import AskToCutOver
 from rescale.airflow.live.follow_task import follow
@@ -35,7 +36,7 @@ def job_graph(
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
         looked = look(known)
         prepared = prepare_files(known, looked)
-        taken = TakeSavepointIfNeeded(
+        taken = TakeSavepoint(
             task_id=TAKE,
             task_display_name="Take the savepoint",
             doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
@@ -59,7 +60,7 @@ def job_graph(
             before=looked["before"],
             parallelism=looked["parallelism"],
         )
-        gone_back = GoBackIfNeeded(
+        gone_back = GoBack(
             task_id=GO_BACK,
             task_display_name="Go back",
             doc_md="If anything failed, starts the stopped job again from its savepoint, with its old shape.",

@@ -1,4 +1,4 @@
-"""Tasks that only the rescale of a running job has: one inspects the job, one restarts it if the rescale fails."""
+"""Tasks that only the rescale of a running job has: the first one, which inspects the job, and the last one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from airflow.sdk import Context
 
-from rescale.airflow.connections.access import form_access
 from rescale.airflow.ending import end_task
-from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.operators import GoBack, TakeSavepoint
-from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, started_job
-from rescale.airflow.forms.filled_form import (
-    proof_of,
-    refuse_unapproved_drops,
-    refuse_unintended_copy,
-    refuse_unknown_fields,
-    request_of,
-    trimmed_values,
-)
+from rescale.airflow.flink.questions import describe_answer
+from rescale.airflow.flink.stopping import inspect_job, job_to_restart_of, started_job
+from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.hand_overs import RunJar
-from rescale.airflow.required_approval import drops_need_approval
+from rescale.airflow.job.job_operators import was_handed_over
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
@@ -39,15 +28,12 @@ from rescale.airflow.steps.earlier_tasks import (
     HAND_OVER,
     LOOK,
     PLAN,
-    TAKE,
     VERIFY,
     Summary,
     output_of_any,
-    required_output,
+    run_name,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
-from rescale.airflow.steps.retries import task_errors
-from rescale.airflow.steps.step_task import delete_pods_of_run
 from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join
@@ -64,73 +50,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class TakeSavepointIfNeeded(TakeSavepoint):
-    """Operator that takes the savepoint, unless the state is moved while the job runs."""
-
-    def execute(self, context: Context) -> Answer:
-        if context["params"]["while_it_runs"]:
-            skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
-        return super().execute(context)
-
-
-class GoBackIfNeeded(GoBack):
-    """Operator that goes back, unless the job was handed over or the run does not stop it."""
-
-    def execute(self, context: Context) -> Answer:
-        with task_errors():
-            before = required_output(LOOK, self.before)
-        if _was_handed_over(context["ti"], before):
-            skip_task("no need to go back: the job was handed over")
-        if before["taking"] == StopMode.RUN_ON:
-            skip_task("no need to go back: the run does not stop the job")
-        return super().execute(context)
-
-    def source(self, context: Context, before: JobToRestart) -> str | None:
-        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled the job."""
-        source, pull = super().source(context, before), context["ti"].xcom_pull
-        if source is not None:
-            return source
-        for task_id in (TAKE, FOLLOW):
-            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
-                known = pull(task_ids=task_id, key=CANCELS_AFTER)
-                with form_access(trimmed_values(context["params"]), reads_source=True):
-                    from rescale.airflow.flink.checkpoint_stop import restart_of
-
-                    return restart_of(before, known)
-        return None
-
-    def leave(self, context: Context, before: JobToRestart) -> None:
-        """Leave the rounds, if the run has made any. Errors are only logged: the job runs again."""
-        ti = context["ti"]
-        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
-            return
-        try:
-            delete_pods_of_run(ti.dag_id, ti.run_id)  # they would go on with the last round
-            with form_access(trimmed_values(context["params"])):
-                from rescale.airflow.claims import this_run
-                from rescale.airflow.live.next_run import leave_rounds
-
-                advice = leave_rounds(target, before.directory, this_run(context["dag_run"]))
-        except RescaleError as error:
-            self.log.warning("the rounds cannot be left to another run: %s", error)
-        else:
-            self.log.info("to rescale the job, %s", advice)
-
-    def _finish(self, answer: Answer) -> Answer:
-        if answer.get("went_back") is False:
-            skip_task("no need to go back: the job was not stopped, and still runs")
-        return super()._finish(answer)
-
-
-def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
-    """Return whether this job was handed over.
-
-    The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
-    """
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)
-    return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]
-
-
 def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
@@ -144,8 +63,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     from rescale.planning.request.result_files import Files
 
     refuse_unknown_fields(params, dag.params)
-    refuse_unintended_copy(params)
-    refuse_unapproved_drops(params, required=drops_need_approval())
+    check_changes(params)
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
@@ -280,7 +198,7 @@ def _job_clause(ti: Any) -> str:
         return f"the run does not stop {name}: {RAN_ON}"
     if back is not None and back.get("in_place_of", before["job_id"]) == before["job_id"]:
         return f"{name} runs again: {describe_answer(back)}"
-    if _was_handed_over(ti, before):
+    if was_handed_over(ti, before["job_id"]):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
@@ -295,7 +213,7 @@ def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and started_job(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
+        return target and started_job(job_to_restart_of(before), run_name(ti), target)
     except RescaleError:
         return None
 

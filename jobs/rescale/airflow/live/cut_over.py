@@ -27,13 +27,7 @@ from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_chec
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
-from rescale.airflow.flink.stopping import (
-    JobToRestart,
-    end_pending_work,
-    go_back,
-    hand_job_over,
-    refuse_running_job,
-)
+from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, refuse_running_job
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.next_run import leave_rounds
 from rescale.airflow.live.stopwatch import Stopwatch
@@ -42,7 +36,7 @@ from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish, published_plan
-from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import newest_complete
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -194,7 +188,7 @@ class CutOver:
 
     def _is_newest(self, planned: RoundPlan) -> bool:
         """Return whether a last round is from the job's newest checkpoint."""
-        return complete_checkpoints(self.before.directory)[-1:] == [planned.prepared.plan.checkpoint_id]
+        return newest_complete(self.before.directory) == planned.prepared.plan.checkpoint_id
 
     def _plan(self) -> RoundPlan:
         """Plan the last round. Raises `RequestError` if it would have to move all state."""

@@ -19,7 +19,7 @@ from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, trigg
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import ASK_CUT, ENDED, FOLLOW, ROUNDS
+from rescale.airflow.steps.earlier_tasks import ASK_CUT, ENDED, FOLLOW, ROUNDS, task_states
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.text.units import duration, human_bytes
@@ -116,8 +116,7 @@ class AskToCutOver(HITLOperator):
 
 def _has_ended(ti: Any) -> bool:
     """Return whether the task that follows the job has ended, for example because its window closed."""
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-    return states.get(FOLLOW) in ENDED
+    return task_states(ti).get(FOLLOW) in ENDED
 
 
 def cut_over_question_text(rounds: Mapping[str, Any]) -> str:

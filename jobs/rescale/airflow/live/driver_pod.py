@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -29,7 +28,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import ResultDocument, read_result
 from rescale.runstate.step import Step
-from rescale.storage.store import open_store
+from rescale.storage.store import exists
 from rescale.text.errors import StoreError
 
 _POLL_SECONDS = 0.2
@@ -61,9 +60,7 @@ class DriverPod:
         threading.Thread(target=self._pass_on_log, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             call_kubernetes(self._client.delete_namespaced_pod, self._pod.metadata.name, self._pod.metadata.namespace)
         except ApiException as error:
@@ -72,8 +69,8 @@ class DriverPod:
 
     def result(self, uri: str) -> ResultDocument:
         """Wait for a result document, and return it. Raises its error, or `StoreError` if the pod is lost."""
-        look, store = 0.0, open_store(uri)
-        while store.stat(uri) is None:
+        look = 0.0
+        while not exists(uri):
             if time.monotonic() > look:
                 look = time.monotonic() + _LOOK_SECONDS
                 self._refuse_lost(uri)
@@ -97,7 +94,7 @@ class DriverPod:
         phase = "gone" if pod is None else pod.status.phase
         is_late = phase == "Pending" and time.monotonic() > self._began + _SECONDS_TO_START
         is_there = pod is not None and phase not in _ENDED
-        if (is_there and not is_late) or open_store(result).stat(result) is not None:
+        if (is_there and not is_late) or exists(result):
             return
         code = exit_code(pod)
         raise StoreError(
@@ -150,9 +147,7 @@ class RoundsPod:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def begin(self) -> None:

@@ -23,8 +23,8 @@ from rescale.airflow.live.mover import mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
-from rescale.airflow.savepoint_work import asset_extra, events_of
-from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output
+from rescale.airflow.savepoint_work import add_event
+from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output, run_name
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -74,8 +74,7 @@ def follow_and_cut_over(
             params["accept_unconditional_publish"],
         )
         watch = Watch(before, follower, live, params, ti, task_state_store, *hours)
-        run, limit, parallelism = f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"]
-        cut = CutOver(before, follower, moves, watch.mark, run, limit, parallelism)
+        cut = CutOver(before, follower, moves, watch.mark, run_name(ti), live.give_up_after, looked["parallelism"])
         resumed = watch.is_cancelled()
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
@@ -86,9 +85,7 @@ def follow_and_cut_over(
         log.info("%s", put_report(plan, rounds=described_rounds(target)))
         ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
         remove_follower(target)
-    extra = asset_extra(plan)
-    if extra not in events_of(inlet_events, RESCALED_SAVEPOINT):
-        outlet_events[RESCALED_SAVEPOINT].extra = extra
+    add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
     return {**_published(plan, before, started), "seconds": parts.seconds, "downtime_seconds": downtime}
 
 

@@ -17,17 +17,15 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.required_approval import approval_reason
+from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
 from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
 from rescale.plan.plan import Plan
-from rescale.runstate.certificate import read_certificate
+from rescale.runstate.certificate import certified_plan
 from rescale.runstate.decisions import cut_over_decision
-from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
-from rescale.runstate.places import Places
 from rescale.runstate.states import claimed_by
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
@@ -195,8 +193,7 @@ class Watch:
         if newest is None:
             plan = with_newest(self.before.directory, self._plan_full)
         else:
-            base = round_target(self.follower.target, newest.root)
-            plan = load_plan(Places(base, read_certificate(base).plan or "").plan)
+            plan = certified_plan(round_target(self.follower.target, newest.root))
         return approval_reason(plan, self.params) is not None
 
     def report(self, made: Round, waits_for: str | None) -> None:

@@ -15,9 +15,9 @@ from rescale.airflow.connections.access import DRIVER_POD, form_access
 from rescale.airflow.forms.filled_form import proof_of, trimmed_values
 from rescale.airflow.forms.given_values import check_values, given_values
 from rescale.airflow.reports.report_link import ReportLink
-from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
+from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.airflow.steps.step_task import in_a_process
 from rescale.runstate.step import Step
@@ -124,7 +124,7 @@ class RescaleOperator(BaseOperator):
                 if template := os.environ.get(DRIVER_POD):
                     pod = self._pod_of(template, planned, form)
                 else:
-                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof_arguments)(planned, form)
+                    in_a_process(Step.RUN, _no_summary, _proof_arguments)(planned, form)
                     return self._publish(planned, form, context)
         self._wait(pod, planned, lambda: pod.execute(context))
         return self._finish(planned, context)
@@ -155,7 +155,6 @@ class RescaleOperator(BaseOperator):
             step=Step.RUN,
             planned=planned,
             values=form,
-            plan_of=plan_to_execute,
             template=template,
             summary_of=_no_summary,
             arguments_of=_proof_arguments,
@@ -184,14 +183,12 @@ class RescaleOperator(BaseOperator):
 
     def _publish(self, planned: Summary, form: Mapping[str, Any], context: Context) -> Summary:
         """Publish the result, and return its description."""
-        from rescale.airflow.savepoint_work import asset_extra, events_of, publish_result, published_plan
+        from rescale.airflow.savepoint_work import add_event, publish_result, published_plan
 
         published = publish_result(planned, form, context["ti"])
-        extra = asset_extra(published_plan(planned))
-        if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # this was announced
-        else:
-            context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
+        plan, events = published_plan(planned), (context["inlet_events"], context["outlet_events"])
+        if not add_event(plan, RESCALED_SAVEPOINT, *events):
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else Airflow adds one
         return published
 
 

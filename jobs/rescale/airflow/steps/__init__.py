@@ -1,1 +1,1 @@
-"""Tasks that run a step, as a process on this machine or as a pod, and the base of all tasks."""
+"""Tasks that run a step of an approved plan, in a process or a pod, and the base of all tasks."""

@@ -46,6 +46,17 @@ ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
 T = TypeVar("T")
 
 
+def run_name(ti: Any) -> str:
+    """Return the name that all tasks of a run share; the ids that Flink gets are derived from it."""
+    return f"{ti.dag_id}/{ti.run_id}"
+
+
+def task_states(ti: Any) -> dict[str, str | None]:
+    """Return the states of all tasks of a run, by task id."""
+    states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    return states
+
+
 def sibling_task_id(task_id: str, other: str) -> str:
     """Return the id of another task of the same rescale.
 

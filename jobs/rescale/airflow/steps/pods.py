@@ -21,7 +21,8 @@ from kubernetes.client import V1EnvVar, V1Pod
 
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
-from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
+from rescale.airflow.steps.required_approval import plan_to_execute
+from rescale.airflow.steps.rescale_task import ArgumentsOf, SummaryOf
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.airflow.steps.trace_context import trace_context
 from rescale.airflow.task_log import StepLog
@@ -29,7 +30,7 @@ from rescale.process import read_result
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
-from rescale.storage.store import open_store
+from rescale.storage.store import exists
 from rescale.text.errors import RescaleError, StoreError
 
 CONTAINER = "driver"
@@ -64,7 +65,6 @@ class StepPod(KubernetesPodOperator):
         step: Step,
         planned: Any,
         values: Mapping[str, Any] | None = None,
-        plan_of: PlanOf,
         template: str,
         summary_of: SummaryOf,
         arguments_of: ArgumentsOf = lambda _: [],
@@ -86,7 +86,6 @@ class StepPod(KubernetesPodOperator):
         self.step = step
         self.planned = planned
         self.values = values
-        self.plan_of = plan_of
         self.summary_of = summary_of
         self.arguments_of = arguments_of
         self.operator_extra_links = tuple(links)
@@ -95,7 +94,7 @@ class StepPod(KubernetesPodOperator):
         """Start the pod, unless an earlier try did, and wait for it without a worker."""
         form = self._form(context)
         with _access(form):
-            plan = self.plan_of(self.planned, form)
+            plan = plan_to_execute(self.planned, form)
         if self.planned["published"]:
             self.log.info("nothing to do: an earlier run has published the result")
             return
@@ -152,7 +151,7 @@ def _access(form: Mapping[str, Any]) -> Iterator[None]:
 
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
     """Return the error of a failed pod, from its result document if the document has the pod's exit code."""
-    if code and open_store(result).stat(result) is not None:
+    if code and exists(result):
         try:
             read_result(result)
         except RescaleError as error:

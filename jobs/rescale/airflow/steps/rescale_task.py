@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 SummaryOf = Callable[["Plan", "ResultDocument"], Summary]
 """Function from a plan and a step's result document to the task's summary."""
 
-PlanOf = Callable[[Summary | None, Mapping[str, Any]], "Plan"]
-"""Function from the output of the task `plan`, and a form, to the plan. Raises `RequestError` if it must not run."""
-
 ArgumentsOf = Callable[[Mapping[str, Any]], list[str]]
 """Function from a filled form to further arguments of a step."""
 

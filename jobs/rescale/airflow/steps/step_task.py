@@ -15,7 +15,8 @@ from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import Spark, platform_spark
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling_task_id
-from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf, rescale_task
+from rescale.airflow.steps.required_approval import plan_to_execute
+from rescale.airflow.steps.rescale_task import ArgumentsOf, SummaryOf, rescale_task
 from rescale.airflow.steps.trace_context import trace_context
 from rescale.airflow.task_log import StepLog
 from rescale.runstate.step import Step
@@ -29,23 +30,21 @@ def step_task(
     task_id: str,
     display_name: str,
     doc: str,
-    plan_of: PlanOf,
     summary_of: SummaryOf,
     arguments_of: ArgumentsOf = lambda _: [],
     **arguments: Any,
 ) -> Any:
-    """Return a factory of tasks that run a step of the plan.
+    """Return a factory of tasks that run a step of the plan, unless it must not be carried out (`plan_to_execute`).
 
     The factory takes the summary of the task that planned, the id of a task in the same group, and the values of the
     form (None for the form of the run).
 
-    `plan_of` returns the plan, or raises an error if it must not be carried out. `summary_of` makes the task's summary
-    from the step's result document. `arguments_of` returns arguments that depend on the form.
+    `summary_of` makes the task's summary from the step's result document. `arguments_of` returns arguments that depend
+    on the form.
     """
     if DRIVER_POD not in os.environ:
-        task = rescale_task(
-            in_a_process(step, plan_of, summary_of, arguments_of), task_id, display_name, doc_md=doc, **arguments
-        )
+        run = in_a_process(step, summary_of, arguments_of)
+        task = rescale_task(run, task_id, display_name, doc_md=doc, **arguments)
 
         def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
             given = {} if values is None else {"params": values}
@@ -65,7 +64,6 @@ def step_task(
             step=step,
             planned=planned,
             values=values,
-            plan_of=plan_of,
             template=template,
             summary_of=summary_of,
             arguments_of=arguments_of,
@@ -98,15 +96,15 @@ def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -
         delete_leftover_pods(template, dag_id, run_id, task_ids)
 
 
-def in_a_process(
-    step: Step, plan_of: PlanOf, summary_of: SummaryOf, arguments_of: ArgumentsOf
-) -> Callable[..., Summary]:
+def in_a_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf) -> Callable[..., Summary]:
+    """Return a function that runs a step of the planned run in a process of its own, as `step_task` says."""
+
     def run(planned: Summary | None, params: Any = None) -> Summary:
         from rescale.process import run_step
         from rescale.runstate.places import places_of
 
         planned = required_output(PLAN, planned)
-        plan = plan_of(planned, params)
+        plan = plan_to_execute(planned, params)
         if planned["published"]:
             log.info("nothing to do: an earlier run has published the result")
             return {}

@@ -13,16 +13,12 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from airflow.providers.common.compat.sdk import ParamValidationError
-from airflow.sdk import Param
-
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
-from rescale.airflow.forms.filled_form import refuse_unapproved_drops, refuse_unintended_copy, trimmed_values
-from rescale.airflow.forms.form import Form, flag, rescale_form
+from rescale.airflow.forms.filled_form import check_changes, trimmed_values
+from rescale.airflow.forms.form import Form, field_fault, flag, rescale_form
 from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
-from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
 from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
@@ -139,9 +135,9 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
             errors[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
             errors[field] = _window_error(name, field, *fault)
-        elif field in form and (sentence := _form_fault(form[field], value)) is not None:
+        elif field in form and (sentence := field_fault(form[field], value)) is not None:
             errors[field] = _window_error(name, field, None, sentence)
-    if not errors and (error := _form_error(_check_shape, entry)) is not None:
+    if not errors and (error := _form_error(check_changes, entry)) is not None:
         errors["shape"] = _window_error(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
     if not errors and "begins_before" in entry and not entry.get("while_it_runs"):
         errors["begins_before"] = _window_error(name, "begins_before", "a job with while_it_runs: true", "no such job")
@@ -152,15 +148,6 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
         yield _window_error(name, "target", *fault)
 
 
-def _form_fault(param: Param, value: Any) -> str | None:
-    """Return the message of a form field that does not accept a value, or None."""
-    try:
-        param.resolve(value)
-    except ParamValidationError as error:
-        return str(error).splitlines()[0]
-    return None
-
-
 def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
     """Return the error that the first task would raise for the form of an entry, or None."""
     defaults = with_defaults(_form_of(entry), settings().form)
@@ -169,12 +156,6 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
     except RequestError as error:
         return error
     return None
-
-
-def _check_shape(filled: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the form asks for no change, for a change and a copy, or for an unapproved loss."""
-    refuse_unintended_copy(filled)
-    refuse_unapproved_drops(filled, required=drops_need_approval())
 
 
 def _check_hand_over(filled: Mapping[str, Any]) -> None:

@@ -58,17 +58,16 @@ def close_window(asset: Asset) -> Any:
         outlet_events: Any = None,
     ) -> Summary:
         """Records what was rescaled; the next run looks for something newer."""
-        from rescale.airflow.savepoint_work import asset_extra, events_of, published_plan
+        from rescale.airflow.savepoint_work import HAS_EVENT, add_event, published_plan
 
-        extra = asset_extra(published_plan(output_of_any(ti, PLAN, FOLLOW)))
+        plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
         done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # false if an older run was cleared
             state.set(_LAST_RESCALED, done)
-        if extra in events_of(inlet_events, asset):
-            skip_task("the asset already has an event of this result")
-        outlet_events[asset].extra = extra
+        if not add_event(plan, asset, inlet_events, outlet_events):
+            skip_task(HAS_EVENT)
         return done
 
     title = "Remember what was rescaled"

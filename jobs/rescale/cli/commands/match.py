@@ -16,7 +16,7 @@ from rescale.snapshot.reading.discovery import METADATA, find_metadata
 from rescale.snapshot.reading.given_names import unused_names
 from rescale.snapshot.reading.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import IntegrityError, RequestError
 
 SUMMARY = "match the operators of a snapshot with those of a changed job"
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         prefixes = prefixes_of(arguments)
         moves = moves_of(arguments)
         old = open_snapshot(source, prefixes, uids, moves=moves)
-        is_graph = name(job) != METADATA and open_store(job).stat(job) is not None
+        is_graph = name(job) != METADATA and exists(job)
         if not is_graph:
             _refuse_missing_job(job)
         new = (

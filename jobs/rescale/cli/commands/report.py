@@ -11,7 +11,7 @@ from rescale.options.profiles import add_profiles
 from rescale.report.documents import WrittenReport
 from rescale.report.stored import report_of
 from rescale.storage.locations import contains, join, normalise, parent, resolve_links
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError
 from rescale.text.names import printable
 from rescale.text.units import human_bytes
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     subject, place = normalise(arguments.subject), normalise(arguments.out)
     _refuse_inside(subject, place)
-    if open_store(place).stat(place) is not None:
+    if exists(place):
         place = resolve_links(place)  # a link stands for its file; a pipe stays as it is
     with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
@@ -61,10 +61,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 def _refuse_inside(subject: str, place: str) -> None:
     """Raise `RequestError` for a report inside a snapshot, whose directory Flink then could not delete."""
     metadata = join(parent(resolve_links(place)), "_metadata")
-    if (
-        contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place))
-        or open_store(metadata).stat(metadata) is not None
-    ):
+    if contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place)) or exists(metadata):
         raise RequestError(
             "the report must not be inside a snapshot, nor inside its own subject",
             path=place,

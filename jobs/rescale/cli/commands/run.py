@@ -25,7 +25,7 @@ from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim, refuse_unavailable_target
-from rescale.runstate.documents import store_plan_page
+from rescale.runstate.documents import put_document
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published, is_published, publish
@@ -106,7 +106,7 @@ def carry_out(
             claim(plan, accept_unconditional=accept_unconditional, by=this_process())
 
             def explain() -> str:
-                store_plan_page(plan, plan_markdown(planned))
+                put_document(places_of(plan).plan_page, plan_markdown(planned).encode())
                 return put_report(plan, planned)
 
             with errors_in_report(plan):

@@ -25,13 +25,7 @@ from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
 from rescale.execution.writers.whole_streams import HeapStreamsWriter, TimersWriter
 from rescale.flink.arrays import Longs
 from rescale.flink.slot import Slot
-from rescale.plan.new_streams import (
-    RekeyedDirectory,
-    RekeyedHeapGroups,
-    RekeyedKeyGroups,
-    RekeyedStream,
-    RekeyedTimers,
-)
+from rescale.plan.new_streams import RekeyedDirectory, RekeyedHeapGroups, RekeyedKeyGroups, RekeyedStream, RekeyedTimers
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.runstate.written_handles import WrittenHandle

@@ -16,49 +16,29 @@ A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from heapq import merge
 from itertools import groupby, islice
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Longs
+from rescale.execution.sources.compared_database import ComparedDatabase, compared_database
+from rescale.execution.sources.row_differences import Changes, differences
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, require_header
-from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.changed_keys import changed_keys
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
-from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
-from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
-from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
-from rescale.rocksdb.engine.partial_files import PartialFiles
-from rescale.rocksdb.manifest.manifest import Manifest
-from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.rocksdb.sst.table import SstTable, read_at
+from rescale.rocksdb.sst.table import SstTable
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.places import ChangePlace, ChangeSide
+from rescale.snapshot.places import ChangePlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import SnapshotError
 
 _KEYS_AT_ONCE = 1 << 14
-
-
-class Changes(NamedTuple):
-    """Changes of one state since the earlier checkpoint: the rows that were removed and added.
-
-    Both sets of rows are sorted by key; a key whose value has changed is in both. The reader's next `Changes` overwrite
-    these rows.
-    """
-
-    removed: Records
-    added: Records
 
 
 class ChangeReader:
@@ -73,42 +53,29 @@ class ChangeReader:
     def changes(self) -> Iterator[Changes]:
         """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
         with ExitStack() as stack:
-            sides = (self._place.before, self._place.after)
-            before, after = (stack.enter_context(self._open(side)) for side in sides)
+            open_side = partial(compared_database, files=self._files, max_parallelism=self._max_parallelism)
+            databases = [
+                None if side is None else stack.enter_context(open_side(side))
+                for side in (self._place.before, self._place.after)
+            ]
             for state_id, state in enumerate(self._header.states):
+                before, after = (side if side is not None and state.name in side.states else None for side in databases)
                 for keys in _key_windows(self._changed_keys(state.name, before, after)):
-                    yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
+                    rows = (
+                        iter(()) if side is None else side.rows(state.name, state_id, keys) for side in (before, after)
+                    )
+                    yield from differences(*rows)
 
-    @contextmanager
-    def _open(self, side: ChangeSide[KeyedHeader | None] | None) -> Iterator[_OpenSide]:
-        if side is None:
-            yield _OpenSide(None, frozenset(), self._max_parallelism)
-            return
-        files, own = listed_files(self._files, side.database.files), frozenset(side.own)
-        states = require_header(side.database.header).names
-        with ExitStack() as stack:
-            shared = [file.name for file in files if file.name.endswith(".sst") and file.name not in own]
-            directory, parts = stack.enter_context(
-                partly_fetched_database(files, Path(scratch_directory()), in_parts=shared)
-            )
-            opened = _OpenDatabase(
-                directory,
-                parts,
-                checked_manifest(directory.files, directory.content, states),
-                stack.enter_context(guarded_database(directory, states)),
-                frozenset(states),
-            )
-            yield _OpenSide(opened, own, self._max_parallelism)
-
-    def _changed_keys(self, state: str, before: _OpenSide, after: _OpenSide) -> Iterator[Keys]:
-        """Return all keys that may have changed, in order."""
+    def _changed_keys(
+        self, state: str, before: ComparedDatabase | None, after: ComparedDatabase | None
+    ) -> Iterator[Keys]:
+        """Return all keys that may have changed, in order; a side is None if it does not have the state."""
         key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
-        sides = (before, after)
         ranges = [(begin, end)]  # all keys of the side that has the state
         candidates: Iterator[Keys] = iter(())
-        if before.has_state(state) and after.has_state(state):
-            earlier, later = (side.own_tables(state) for side in sides)
+        if before is not None and after is not None:
+            earlier, later = before.own_tables(state), after.own_tables(state)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
             ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
@@ -116,9 +83,8 @@ class ChangeReader:
             candidates = changed_keys(earlier, later, shared, begin, end, transient)
         if not ranges:
             return candidates
-        return _merge_sorted(
-            [(key for keys in candidates for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
-        )
+        in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
+        return _merge_sorted([(key for keys in candidates for key in keys), *in_ranges])
 
     def _transient_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away between the checkpoints.
@@ -178,59 +144,6 @@ class ChangeRecords:
         return Records(data, starts, limits, ends, states, groups).only(slice(number))
 
 
-class _OpenDatabase(NamedTuple):
-    """A fetched directory, and its open database, which looks rows up."""
-
-    directory: DatabaseDirectory
-    parts: PartialFiles
-    manifest: Manifest
-    database: GuardedDatabase
-    states: frozenset[str]
-
-
-class _OpenSide:
-    """A side of the comparison: a database, or none."""
-
-    def __init__(self, opened: _OpenDatabase | None, own: frozenset[str], max_parallelism: int) -> None:
-        self.own = own
-        self._open = opened
-        self._max_parallelism = max_parallelism
-
-    def has_state(self, state: str) -> bool:
-        return self._open is not None and state in self._open.states
-
-    def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
-        """Yield the live row of each key that has one."""
-        if self._open is not None and state in self._open.states:
-            self._open.parts.fetch(self.live_files(state), keys)
-            yield from self._open.database.read(rows_of_keys(self._max_parallelism, state, state_id, keys))
-
-    def live_files(self, state: str) -> Sequence[LiveFile]:
-        """Return the SST files of a state."""
-        families = () if self._open is None else self._open.manifest.column_families
-        return next((family.files for family in families if family.name == state), ())
-
-    def own_tables(self, state: str) -> list[OwnTable]:
-        """Return the SST files of a state that only this side has."""
-        if self._open is None:
-            return []
-        path, files = self._open.directory.path, {file.name: file for file in self._open.directory.files}
-        own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
-        return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
-
-    def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        """Yield the keys of all live rows in sorted, disjoint ranges.
-
-        Opens a second database, since rows are looked up in the first one in between.
-        """
-        if self._open is not None and state in self._open.states and ranges:
-            self._open.parts.fetch_all([file.name for file in self.live_files(state)])
-            with guarded_database(self._open.directory, self._open.states) as database:
-                for begin, end in ranges:
-                    for keys in database.read(KeysOfRange(state, begin, end)):
-                        yield from keys
-
-
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the ranges that a file deletes, clipped to [begin, end)."""
     for deleted in table.range_tombstones():
@@ -242,16 +155,6 @@ def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple
 def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:
     """Return `size` bytes of an extent, from the offset `start` in it."""
     return files.read(extent.part(start, size))
-
-
-def _file_reader(path: Path) -> Callable[[int, int], bytes]:
-    """Return a reader that opens the file for each read: there may be more files than a process may have open."""
-
-    def read(start: int, size: int) -> bytes:
-        with path.open("rb") as opened:
-            return read_at(opened.fileno(), start, size)
-
-    return read
 
 
 def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -288,33 +191,3 @@ def _split_keys(parts: Sequence[Keys]) -> Iterator[Keys]:
         keys = joined_keys(parts)
         for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):
             yield keys.part(begin, min(begin + _KEYS_AT_ONCE, len(keys.ends)))
-
-
-def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator[Changes]:
-    """Yield the differences of two sequences of rows that are sorted by their keys."""
-    from rescale.execution.sources.change_loop import mark_differences
-
-    old, new = next(before, None), next(after, None)
-    while old is not None or new is not None:
-        removed, added = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
-        done = mark_differences(*_columns_of(old), *_columns_of(new), old is None, new is None, removed, added)
-        changes = Changes(
-            *(
-                (_NO_RECORDS if side is None else side.only(slice(number)).only(flags[:number]))
-                for side, number, flags in zip((old, new), done, (removed, added), strict=True)
-            )
-        )
-        if len(changes.removed) or len(changes.added):
-            yield changes
-        old, new = (
-            None if side is None else side.only(slice(number, None)) if number < len(side) else next(source, None)
-            for side, number, source in zip((old, new), done, (before, after), strict=True)
-        )
-
-
-_NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
-
-
-def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
-    rows = _NO_RECORDS if records is None else records
-    return rows.data, rows.starts, rows.limits, rows.ends, rows.groups

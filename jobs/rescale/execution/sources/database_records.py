@@ -67,9 +67,8 @@ def database_of_snapshot(
     files: SnapshotFiles, file_extents: Sequence[tuple[str, Extent]], header: KeyedHeader
 ) -> Iterator[GuardedDatabase]:
     """Open a database in the block; `file_extents` has the name and the extent in `files` of each of its files."""
-    states = [state.name for state in header.states]
     with (
         fetched_database(listed_files(files, file_extents), Path(scratch_directory())) as directory,
-        guarded_database(directory, states) as database,
+        guarded_database(directory, header.names) as database,
     ):
         yield database

@@ -173,7 +173,7 @@ class SourceReader:
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> WindowedRecords:
         """Yield the materialised records of each window, with the state ids of `header`."""
         numbers = {state.name: i for i, state in enumerate(header.states)}
-        states = [state.name for state in require_header(part.header).states]
+        states = require_header(part.header).names
         if unknown := [state for state in states if state not in numbers]:
             raise SnapshotError(
                 "the materialised part of a changelog has a state that the changelog's header does not have",

@@ -99,7 +99,16 @@ class UnitWriter:
         sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
-        return UnitResult(unit.operator, unit.stream, 0, b"", sink.size, data, key_groups, refused)
+        return UnitResult(
+            operator=unit.operator,
+            stream=unit.stream,
+            part=0,
+            receipts=b"",
+            size=sink.size,
+            data=data,
+            key_groups=key_groups,
+            refused=refused,
+        )
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class CompositeKeys:
     def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
         self._program = program
         self._function = function
-        self._names = [state.name for state in header.states]
+        self._names = header.names
         self._key_offsets = key_offsets(header)
         self._min_tail = np.zeros(len(header.states), np.int64)
         self._max_tail = np.full(len(header.states), _ANY_SIZE, np.int64)

@@ -10,13 +10,7 @@ from dataclasses import replace
 
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, require_header, write_keyed_header
-from rescale.plan.new_streams import (
-    RekeyedDirectory,
-    RekeyedHeapGroups,
-    RekeyedKeyGroups,
-    RekeyedStream,
-    RekeyedTimers,
-)
+from rescale.plan.new_streams import RekeyedDirectory, RekeyedHeapGroups, RekeyedKeyGroups, RekeyedStream, RekeyedTimers
 from rescale.plan.pieces import Literals, Piece, piece_of
 from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.operator_shapes import Shape

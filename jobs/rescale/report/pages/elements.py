@@ -27,13 +27,13 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
     new = _planned(planned) if planned is not None else {}
     return tuple(
         DealtState(
-            name,
-            mode.name,
-            slot is Slot.RAW_OPERATOR,
-            sum(numbers),
-            sizes[slot, name, mode],
-            tuple(numbers),
-            UNSET if planned is None else tuple(new.get((slot, name, mode), ())),
+            state=name,
+            mode=mode.name,
+            raw=slot is Slot.RAW_OPERATOR,
+            elements=sum(numbers),
+            bytes=sizes[slot, name, mode],
+            per_subtask=tuple(numbers),
+            new_per_subtask=UNSET if planned is None else tuple(new.get((slot, name, mode), ())),
         )
         for (slot, name, mode), numbers in old.items()
     )

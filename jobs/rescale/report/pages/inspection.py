@@ -44,25 +44,25 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
     """
     metadata = snapshot.metadata
     return Inspection(
-        snapshot.directory,
-        _kind(snapshot),
-        _written_by(snapshot),
-        metadata.version,
-        metadata.checkpoint_id,
-        snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
-        len(snapshot.files) - 1,
-        snapshot.bytes,
-        snapshot.missing,
-        tuple(map(_operator, snapshot.operators)),
-        tuple(operator.unread.document() for operator in snapshot.operators if operator.unread is not None),
-        tuple(map(kafka_document, kafka)),
-        (
+        snapshot=snapshot.directory,
+        kind=_kind(snapshot),
+        written_by=_written_by(snapshot),
+        metadata_version=metadata.version,
+        checkpoint_id=metadata.checkpoint_id,
+        taken=snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
+        files=len(snapshot.files) - 1,
+        bytes=snapshot.bytes,
+        missing=snapshot.missing,
+        operators=tuple(map(_operator, snapshot.operators)),
+        unread=tuple(operator.unread.document() for operator in snapshot.operators if operator.unread is not None),
+        kafka=tuple(map(kafka_document, kafka)),
+        warnings=(
             *findings(snapshot, kafka),
             *(str(finding) for offsets in kafka for finding in spread(offsets, offsets.operator.parallelism)),
             *unused_names_note(snapshot.unused_names),
         ),
-        snapshot_insight(snapshot),
-        None if line is None else prospects(snapshot, line, kafka),
+        insight=snapshot_insight(snapshot),
+        for_flink=None if line is None else prospects(snapshot, line, kafka),
     )
 
 
@@ -176,18 +176,18 @@ def _operator(operator: Operator) -> InspectedOperator:
     headers = _headers(operator)
     keyed = [*operator.managed_keyed, *operator.raw_keyed]
     return InspectedOperator(
-        entry.operator_id,
-        operator.label,
-        entry.uid or None,
-        entry.name or None,
-        entry.parallelism,
-        entry.max_parallelism,
-        type_name(headers[0].key_serializer) if headers else None,
-        sum(holder.size for holder in keyed) + sum(other.size for other in operator.other_keyed),
-        sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
-        tuple(_states(operator)),
-        dealt_elements(operator),
-        ", ".join(_remarks(operator)),
+        operator_id=entry.operator_id,
+        label=operator.label,
+        uid=entry.uid or None,
+        name=entry.name or None,
+        parallelism=entry.parallelism,
+        max_parallelism=entry.max_parallelism,
+        key=type_name(headers[0].key_serializer) if headers else None,
+        keyed_bytes=sum(holder.size for holder in keyed) + sum(other.size for other in operator.other_keyed),
+        operator_bytes=sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
+        states=tuple(_states(operator)),
+        elements=dealt_elements(operator),
+        remark=", ".join(_remarks(operator)),
     )
 
 

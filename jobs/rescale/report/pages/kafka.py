@@ -23,19 +23,20 @@ def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> K
     parallelism = kafka.operator.parallelism
     holders = kafka.holders(parallelism)
     new_holders = kafka.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(holders)
+    unassigned = kafka.enumerator.unassigned if kafka.enumerator else ()
     return KafkaSource(
-        kafka.operator.operator_id,
-        kafka.label,
-        kafka.kind.value,
-        tuple(map(_partition, kafka.held, holders, new_holders)),
-        tuple(str(position.partition) for position in kafka.enumerator.unassigned) if kafka.enumerator else (),
-        kafka.unread,
-        tuple(
+        operator_id=kafka.operator.operator_id,
+        operator=kafka.label,
+        kind=kafka.kind.value,
+        partitions=tuple(map(_partition, kafka.held, holders, new_holders)),
+        unassigned=tuple(str(position.partition) for position in unassigned),
+        not_read=kafka.unread,
+        findings=tuple(
             KafkaFinding(finding.name, finding.sentence)
             for finding in (*audit([kafka]), *spread(kafka, new_parallelism or parallelism))
         ),
-        tuple(per_subtask(kafka, parallelism)),
-        tuple(per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
+        per_subtask=tuple(per_subtask(kafka, parallelism)),
+        new_per_subtask=tuple(per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
     )
 
 

@@ -27,19 +27,19 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
     cluster.
     """
     return Outcome(
-        published.target,
-        published.sha256,
-        published.already,
-        plan.digest,
-        plan.bytes_moved,
-        published.compared,
-        places_of(plan).certificate,
-        places_of(plan).report,
-        published.proof.value,
-        plan.source,
-        tuple(plan.warnings if warnings is None else warnings),
-        plan.surgery,
-        plan.start.command,
+        target=published.target,
+        metadata_sha256=published.sha256,
+        already_published=published.already,
+        plan=plan.digest,
+        bytes_moved=plan.bytes_moved,
+        bytes_compared=published.compared,
+        certificate=places_of(plan).certificate,
+        report=places_of(plan).report,
+        proof=published.proof.value,
+        source=plan.source,
+        warnings=tuple(plan.warnings if warnings is None else warnings),
+        surgery=plan.surgery,
+        start=plan.start.command,
     )
 
 

@@ -49,21 +49,21 @@ def plan_document(
     shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(
-        plan.digest,
-        plan.source,
-        taken.isoformat(sep=" ", timespec="seconds") if taken else None,
-        plan.target,
-        plan.bytes_moved,
-        tuple(
+        plan=plan.digest,
+        source=plan.source,
+        taken=taken.isoformat(sep=" ", timespec="seconds") if taken else None,
+        target=plan.target,
+        bytes_moved=plan.bytes_moved,
+        operators=tuple(
             _operator(operator, old, shapes.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ),
-        tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka),
-        plan.surgery,
-        (*plan.warnings, *cluster_warnings(on_cluster), *unused_names_note(snapshot.unused_names)),
-        plan.start.command,
-        insight,
-        on_cluster,
+        kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka),
+        surgery=plan.surgery,
+        warnings=(*plan.warnings, *cluster_warnings(on_cluster), *unused_names_note(snapshot.unused_names)),
+        start=plan.start.command,
+        insight=insight,
+        cluster=on_cluster,
         rounds=tuple(rounds),
     )
 
@@ -164,21 +164,21 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
     `old` is the operator in the snapshot. `shape` is None without keyed state or with max parallelism 1.
     """
     return PlannedOperator(
-        operator.operator_id,
-        operator.label,
-        operator.parallelism,
-        operator.new_parallelism,
-        operator.max_parallelism,
-        operator.new_max_parallelism,
-        operator.work.value,
-        next((rekeying.key_hash for rekeying in operator.rekeyings), None),
-        operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
-        operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
-        shape.now if shape else 1.0,
-        shape.asked.evenness if shape else 1.0,
-        operator.states,
-        dealt_elements(old, operator),
-        tuple(_subtasks(operator)),
+        operator_id=operator.operator_id,
+        label=operator.label,
+        parallelism=operator.parallelism,
+        new_parallelism=operator.new_parallelism,
+        max_parallelism=operator.max_parallelism,
+        new_max_parallelism=operator.new_max_parallelism,
+        work=operator.work.value,
+        key_hash=next((rekeying.key_hash for rekeying in operator.rekeyings), None),
+        keyed_bytes=operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
+        operator_bytes=operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
+        evenness=shape.now if shape else 1.0,
+        new_evenness=shape.asked.evenness if shape else 1.0,
+        states=operator.states,
+        elements=dealt_elements(old, operator),
+        subtasks=tuple(_subtasks(operator)),
     )
 
 

@@ -9,13 +9,7 @@ from msgspec import UNSET
 from rescale.insight.insight import Insight
 from rescale.plan.proof import Proof
 from rescale.report.detail import DetailLevel
-from rescale.report.documents import (
-    InspectedOperator,
-    Inspection,
-    PlanDocument,
-    PlannedOperator,
-    ReportDocument,
-)
+from rescale.report.documents import InspectedOperator, Inspection, PlanDocument, PlannedOperator, ReportDocument
 from rescale.report.page import (
     Block,
     Bullets,

@@ -205,14 +205,14 @@ class TableWriter(Generic[File]):
         tail = self._tail()
         file.write(memoryview(tail))
         written = WrittenTable(
-            file,
-            self._number,
-            int(numbers[loop.OFFSET]) + len(tail),
-            int(numbers[loop.ROWS]),
-            self._first,
-            self._last[: numbers[loop.LAST]].tobytes(),
-            int(numbers[loop.DELETES]),
-            (self._first_kind, int(numbers[loop.KIND])),
+            file=file,
+            number=self._number,
+            size=int(numbers[loop.OFFSET]) + len(tail),
+            rows=int(numbers[loop.ROWS]),
+            smallest=self._first,
+            largest=self._last[: numbers[loop.LAST]].tobytes(),
+            deletes=int(numbers[loop.DELETES]),
+            kinds=(self._first_kind, int(numbers[loop.KIND])),
         )
         self._begin_anew()
         return written

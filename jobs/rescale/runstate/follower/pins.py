@@ -21,6 +21,7 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from rescale.runstate.follower.removal import FLUSHED, delete_metadata_first
 from rescale.runstate.places import Places, pins_place
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
@@ -36,7 +37,6 @@ from rescale.storage.store import open_store, stats_of
 from rescale.text.errors import SnapshotError
 
 _ELSEWHERE = "elsewhere"
-_FLUSHED = "_flushed"
 _HASH_DIGITS = 16
 
 
@@ -94,18 +94,18 @@ class Pins:
         files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
         side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
-        keep(self._metadata(checkpoint, _FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
+        keep(self._metadata(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
         entries = open_store(self.place).list(self.place)
-        folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
+        folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == FLUSHED]
         return sorted(int(folder.removeprefix("chk-")) for folder in folders)
 
     def open_flushed(self, number: int) -> Snapshot:
         """Open a checkpoint whose flushed files are pinned; its other files are missing."""
-        metadata = self._metadata(number, _FLUSHED)
-        moves = self._moves(self._files(number, _FLUSHED))
+        metadata = self._metadata(number, FLUSHED)
+        moves = self._moves(self._files(number, FLUSHED))
         return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
 
     def numbers(self) -> list[int]:
@@ -129,12 +129,11 @@ class Pins:
         pinned = {*checkpoints}.intersection(self.numbers())
         store, place = open_store(self.place), self.place if len(pinned) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, _FLUSHED) for n in between)]:
+        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
             needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
         rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
-        store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
-        store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
+        delete_metadata_first(store, rest)
 
     def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""

@@ -6,19 +6,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Any, TypeVar
 
 import msgspec
 
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
+from rescale.runstate.follower.removal import delete_metadata_first
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
-from rescale.storage.locations import join, name
+from rescale.storage.locations import join
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import RequestError
+from rescale.text.errors import DECODE_ERRORS, RequestError
 from rescale.text.names import quoted
 
 T = TypeVar("T")
@@ -85,9 +87,7 @@ class Round:
 def followed_job(target: str) -> FollowedJob | None:
     """Return the job that a target follows; None if it follows none."""
     uri = follower_place(target)
-    if open_store(uri).stat(uri) is None:
-        return None
-    return _read_as(uri, FollowedJob)
+    return _read_as(uri, FollowedJob) if exists(uri) else None
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
@@ -108,7 +108,7 @@ def end_following(target: str) -> None:
     """
     job, store = followed_job(target), open_store(target)
     if job is not None:
-        if store.stat(cut_over_place(target)) is not None:
+        if exists(cut_over_place(target)):
             store.delete([cut_over_place(target)])
         store.put(follower_place(target), _job_document(replace(job, checkpoints=BETWEEN_STARTS)))
 
@@ -147,16 +147,21 @@ def finished_rounds(target: str) -> list[int]:
     return sorted(int(match[1]) for entry in open_store(place).list(place) if (match := of_round.fullmatch(entry.uri)))
 
 
+def newest_round(target: str, before: float = inf) -> Round | None:
+    """Return the newest finished round from a checkpoint below `before`; None without one."""
+    older = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
+    return read_round(target, older[-1]) if older else None
+
+
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return None if open_store(uri).stat(uri) is None else _read_as(uri, Round)
+    return _read_as(uri, Round) if exists(uri) else None
 
 
 def write_round(target: str, finished: Round) -> None:
     """Put the document of a finished round."""
-    uri = _document_place(target, finished.checkpoint)
-    open_store(uri).put(uri, msgspec.json.encode(finished))
+    put_document(_document_place(target, finished.checkpoint), msgspec.json.encode(finished))
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
@@ -180,8 +185,7 @@ def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_D
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
-    store.delete([uri for uri in rest if name(uri) == METADATA])
-    store.delete([uri for uri in rest if name(uri) != METADATA])
+    delete_metadata_first(store, rest)
 
 
 def _round_of(place: str, uri: str) -> str:
@@ -212,7 +216,7 @@ def _job_document(job: FollowedJob) -> bytes:
 def _read_as(uri: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise RequestError(
             f"a document of a follower cannot be read: {error}",
             path=uri,

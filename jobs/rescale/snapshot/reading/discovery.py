@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from rescale.storage.locations import join, name, parent
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError
 
 METADATA = "_metadata"
@@ -26,7 +26,7 @@ def find_metadata(uri: str) -> str:
     Raises `RequestError` if there is none, and the errors of `refuse_two_starts`.
     """
     own = uri if name(uri) == METADATA else join(uri, METADATA)
-    if open_store(own).stat(own) is not None:
+    if exists(own):
         return own
     checkpoints = complete_checkpoints(uri) if uri not in (own, parent(uri)) else []
     if not checkpoints:
@@ -47,6 +47,11 @@ def complete_checkpoints(directory: str) -> list[int]:
         for entry in open_store(directory).list(directory, _CHECKPOINT)
         if (match := _CHECKPOINT_METADATA.fullmatch(entry.uri[len(directory) :].lstrip("/")))
     )
+
+
+def newest_complete(directory: str) -> int | None:
+    """Return the id of the newest complete checkpoint in a job's directory; None without one."""
+    return max(complete_checkpoints(directory), default=None)
 
 
 def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:

@@ -82,8 +82,8 @@ class LocalStore:
         with translated_errors(uri), opened(uri, pin) as descriptor:
             return read_exactly(uri, descriptor, start, length)
 
-    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        with translated_errors(uri), opened(uri, pin) as descriptor:
+    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
+        with translated_errors(uri), opened(uri) as descriptor:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(

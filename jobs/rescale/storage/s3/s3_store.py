@@ -92,8 +92,8 @@ class S3Store:
         data, _ = self._objects.read(uri, pin, start, length)
         return data
 
-    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        return self._objects.read(uri, pin, limit=limit)
+    def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
+        return self._objects.read(uri, None, limit=limit)
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         bucket, key = split_s3(uri)

@@ -18,12 +18,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
-from support.small_directories import (
-    HALVES,
-    MAXIMUM,
-    Side,
-    thirds,
-)
+from support.small_directories import HALVES, MAXIMUM, Side, thirds
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import operator, own_stream
 

@@ -11,11 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescale.execution.writers.canonical.canonical_writer import merge_staged_parts
-from rescale.execution.writers.canonical.parts_layout import (
-    Merge,
-    PartsWork,
-    stream_parts,
-)
+from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts
 from rescale.execution.writers.files import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange

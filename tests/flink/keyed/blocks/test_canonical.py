@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from contextlib import suppress
 from itertools import chain
 
@@ -15,39 +14,8 @@ from rescale.flink.keyed.blocks.canonical import StateIdTranslator
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.text.errors import SnapshotError
+from support.canonical import Record, read_records, write_records
 from support.snapshots import Keyed, keyed_streams
-
-Record = tuple[int, bytes, bytes]
-"""State id, key without its flag, value."""
-
-
-def written(records: list[Record]) -> bytes:
-    """A key group as `FullSnapshotAsyncWriter` writes it."""
-    out = struct.pack(">H", records[0][0])
-    following = [state for state, _, _ in records[1:]] + [END_OF_GROUP]
-    for (state, key, value), after in zip(records, following, strict=True):
-        last = after != state
-        first = key[0] | FLAG if last else key[0]
-        out += struct.pack(">i", len(key)) + bytes((first,)) + key[1:] + struct.pack(">i", len(value)) + value
-        out += struct.pack(">H", after) if last else b""
-    return out
-
-
-def read(group: bytes) -> list[Record]:
-    """The mirror of `written`, one record after the other."""
-    (state,), at, records = struct.unpack_from(">H", group), 2, []
-    while state != END_OF_GROUP:
-        (length,) = struct.unpack_from(">i", group, at)
-        key = group[at + 4 : at + 4 + length]
-        at += 4 + length
-        (length,) = struct.unpack_from(">i", group, at)
-        records.append((state, bytes((key[0] & ~FLAG,)) + key[1:], group[at + 4 : at + 4 + length]))
-        at += 4 + length
-        if key[0] & FLAG:
-            (state,) = struct.unpack_from(">H", group, at)
-            at += 2
-    assert at == len(group)
-    return records
 
 
 def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
@@ -62,7 +30,7 @@ def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
 
 
 keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, FLAG - 1), st.binary(max_size=9))
-records = st.lists(st.tuples(st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
+records = st.lists(st.builds(Record, st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
 tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
 chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
 
@@ -71,23 +39,23 @@ chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
 def test_translation_changes_only_the_state_ids(
     records: list[Record], table: tuple[int, ...], sizes: list[int]
 ) -> None:
-    group = written(records)
+    group = write_records(records)
     result = translated(group, table, sizes)
     assert len(result) == len(group)
     # Two ids may become one, so the twin does not write the result: it reads it.
-    assert read(result) == [(table[state], key, value) for state, key, value in records]
+    assert read_records(result) == [record._replace(state=table[record.state]) for record in records]
 
 
 @given(records, st.permutations(range(5)).map(tuple))
 def test_translation_byte_by_byte_gives_the_same_group(records: list[Record], table: tuple[int, ...]) -> None:
-    group = written(records)
-    expected = written([(table[state], key, value) for state, key, value in records])
+    group = write_records(records)
+    expected = write_records([record._replace(state=table[record.state]) for record in records])
     assert translated(group, table, [1] * len(group)) == expected
 
 
 @given(records, st.data())
 def test_truncated_group_is_refused(records: list[Record], data: st.DataObject) -> None:
-    group = written(records)
+    group = write_records(records)
     end = data.draw(st.integers(0, len(group) - 1))
     with pytest.raises(SnapshotError, match="inside a record"):
         translated(group[:end], (0, 1, 2, 3, 4), [])
@@ -97,13 +65,13 @@ def test_truncated_group_is_refused(records: list[Record], data: st.DataObject) 
 def test_damaged_group_is_refused_or_keeps_its_size(
     records: list[Record], sizes: list[int], data: st.DataObject
 ) -> None:
-    group = bytearray(written(records))
+    group = bytearray(write_records(records))
     group[data.draw(st.integers(0, len(group) - 1))] = data.draw(st.integers(0, 255))
     with suppress(SnapshotError):
         assert len(translated(bytes(group), (4, 3, 2, 1, 0), sizes)) == len(group)
 
 
-ONE = written([(1, b"\x05k", b"v")])
+ONE = write_records([Record(1, b"\x05k", b"v")])
 
 
 @pytest.mark.parametrize(
@@ -152,11 +120,13 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
     prefix = 1 if operator.max_parallelism <= 128 else 2
     for key_group, stored in keyed.groups():
         group = plain(keyed, stored)
-        records = read(group)
+        records = read_records(group)
         assert {state for state, _, _ in records} <= set(identity)
         assert {int.from_bytes(key[:prefix], "big") for _, key, _ in records} == {key_group}
         assert translated(group, identity, [7] * 20) == group
-        assert translated(group, reversed_ids, [3] * 50) == written([(reversed_ids[s], k, v) for s, k, v in records])
+        assert translated(group, reversed_ids, [3] * 50) == write_records(
+            [record._replace(state=reversed_ids[record.state]) for record in records]
+        )
 
 
 def test_fixtures_hold_compressed_and_uncompressed_canonical_groups() -> None:

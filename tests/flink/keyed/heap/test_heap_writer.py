@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from itertools import pairwise
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
-from rescale.flink.keyed.timers.timer_writer import Run
 from support.composite import timer, timers
 from support.examples import examples
-from support.heap import LONG, TEXT, drawn, read, states_with, write_heap_group
+from support.heap import LONG, TEXT, drawn, read, runs_of, states_with, write_heap_group
 from support.java_composites import Tuple
 from support.java_values import JavaType
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header
@@ -29,19 +22,9 @@ MAXIMA = st.sampled_from([128, 1000])
 
 
 def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) -> bytes:
-    """Key group 7, written anew from its entries, which lie in runs that are cut behind so many of them."""
+    """Key group 7, written anew from its entries; for `cuts`, see `runs_of`."""
     parsed = read_keyed_header(header, "")
-    prefix, of_state = bytes(prefix_size(new)), defaultdict[int, list[bytes]](list)
-    for _, record in read(HeapReader(parsed, old, whole_entries=True), {7: block}):
-        key = prefix + record.key
-        of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
-
-    def runs(state_id: int) -> Iterator[Run]:
-        records = of_state[state_id]
-        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
-            data = b"in front" + b"".join(records[first:last]) + b"behind"
-            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
-
+    runs = runs_of(read(HeapReader(parsed, old, whole_entries=True), {7: block}), new, cuts)
     return b"".join(map(bytes, HeapWriter(parsed, new).write(7, runs)))
 
 

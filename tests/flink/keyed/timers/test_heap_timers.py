@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.timers import timer_reader
 from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.flink.keyed.timers.timer_writer import TimerWriter
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record
 from support.composite import TIME_WINDOW, timer
 from support.examples import examples
+from support.heap import read, runs_of
 from support.heap_timers import HEAD, Service, Timer, write_block
 from support.java_values import HASHABLE_LEAVES
 from support.rekeyed import contents
@@ -53,21 +50,6 @@ def reader_of(block: bytes, max_parallelism: int = 128) -> TimerReader:
     return TimerReader(timer_header(services), max_parallelism)
 
 
-def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) -> list[tuple[int, Record]]:
-    def blocks() -> Iterator[tuple[int, list[bytes]]]:
-        for key_group, block in groups.items():
-            yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
-
-    return [
-        (group, Record(state, records.data[start:limit].tobytes(), records.data[limit + 4 : end].tobytes()))
-        for records in reader.read(blocks())
-        for start, limit, end, state, group in zip(
-            *(getattr(records, column).tolist() for column in ("starts", "limits", "ends", "states", "groups")),
-            strict=True,
-        )
-    ]
-
-
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
 @settings(max_examples=examples(60))
 def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
@@ -91,20 +73,8 @@ def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data:
 def rewritten(
     block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
 ) -> bytes:
-    """A key group, written anew from its records, which lie in runs that are cut behind so many of them.
-
-    It has the services that `like` has.
-    """
-    prefix, of_state = bytes(prefix_size(new_max_parallelism)), defaultdict[int, list[bytes]](list)
-    for _, record in read(reader_of(like, max_parallelism), {7: block}):
-        of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
-
-    def runs(state_id: int) -> Iterator[Run]:
-        records = of_state[state_id]
-        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
-            data = b"in front" + b"".join(records[first:last]) + b"behind"
-            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
-
+    """A key group with the services that `like` has, written anew from its records; for `cuts`, see `runs_of`."""
+    runs = runs_of(read(reader_of(like, max_parallelism), {7: block}), new_max_parallelism, cuts)
     writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
     return b"".join(map(bytes, writer.write(runs)))
 

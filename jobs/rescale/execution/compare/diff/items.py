@@ -9,14 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rescale.execution.compare.diff.differences import (
-    MOST_SHOWN,
-    ONLY_IN,
-    OTHER_NUMBER,
-    OTHER_VALUE,
-    Side,
-    amount,
-)
+from rescale.execution.compare.diff.differences import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, Side, amount
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.report.differences import ListedDifference, StateAmount

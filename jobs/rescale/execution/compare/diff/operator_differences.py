@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rescale.execution.compare.diff.differences import (
-    ONLY_IN,
-    OTHER_TYPE,
-    OTHER_VALUE,
-    amount,
-    diffed_state,
-)
+from rescale.execution.compare.diff.differences import ONLY_IN, OTHER_TYPE, OTHER_VALUE, amount, diffed_state
 from rescale.execution.compare.diff.pairs import OperatorPair
 from rescale.execution.sources.byte_digests import digest
 from rescale.flink.serializers.reading import type_name

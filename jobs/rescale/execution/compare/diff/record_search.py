@@ -15,13 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.execution.compare.diff.differences import (
-    MOST_SHOWN,
-    ONLY_IN,
-    OTHER_NUMBER,
-    OTHER_VALUE,
-    BothFiles,
-)
+from rescale.execution.compare.diff.differences import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles
 from rescale.execution.compare.diff.state_digests import RecordUnit
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.record_sources import SourceReader

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 from rescale.execution.compare.diff.contents import ElementFormatter
 from rescale.execution.compare.diff.copies import CopyDigester
-from rescale.execution.compare.diff.differences import (
-    OTHER_TYPE,
-    BothFiles,
-    Side,
-    amount,
-    diffed_state,
-)
+from rescale.execution.compare.diff.differences import OTHER_TYPE, BothFiles, Side, amount, diffed_state
 from rescale.execution.compare.diff.first_pass import FirstPass, StatePart, digest_all
 from rescale.execution.compare.diff.items import (
     UNORDERED_ENTRIES,

@@ -23,11 +23,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.compare.source_digests import sum_digests
-from rescale.execution.compare.validation.base_files import (
-    compare_files_of_base,
-    files_above_base,
-    files_of_base,
-)
+from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base, files_of_base
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.read_back import read_side
@@ -55,7 +51,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
@@ -126,8 +122,7 @@ class ChangeComparer:
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = require_header(check.place.header)
-        states = header.states
-        is_map = [state.state_type == "MAP" for state in states]
+        is_map = [state.state_type == "MAP" for state in header.states]
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
         removed, added = RecordDigester(is_map), RecordDigester(is_map)
@@ -136,10 +131,8 @@ class ChangeComparer:
             for digester, records in ((removed, changes.removed), (added, changes.added)):
                 if len(records):
                     digester.add(records, key_groups.of(records)[0])
-        names = [state.name for state in states]
-        return ChangeTally(
-            check.operator, check.in_result, _by_state(names, removed), _by_state(names, added), check.place.size
-        )
+        less, more = (_by_state(header.names, digester) for digester in (removed, added))
+        return ChangeTally(check.operator, check.in_result, less, more, check.place.size)
 
 
 def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
@@ -244,25 +237,17 @@ class ChangeProof:
         self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
     ) -> ProvenChanges:
         operator = self.later.operators[number]
-        removed, added = (
-            [
-                sum_digests(getattr(tally, rows) for tally in tallies if tally.in_result is in_result)
-                for in_result in (False, True)
-            ]
-            for rows in ("removed", "added")
-        )
-        for direction, (source, result) in (("removed", removed), ("added", added)):
-            for state in sorted(source.keys() | result.keys()):
-                in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
-                if in_source != in_result:
-                    raise IntegrityError(
-                        f"the rows {direction} since the base differ between the result and the source",
-                        operator=operator.label,
-                        state=state,
-                        expected=f"{in_source.records} records with digest {in_source.digest:032x}",
-                        found=f"{in_result.records} records with digest {in_result.digest:032x}",
-                        advice=RERUN_ADVICE,
-                    )
+        removed, added = (_equal_digests(tallies, rows, operator.label) for rows in ("removed", "added"))
+        left, came = (sum(digest.records for digest in digests.values()) for digests in (removed, added))
+        changes = CertifiedChanges(left=left, came=came, files_of_base=files_of_base)
+        key_hash = self.plan.key_hashes.get(operator.operator_id)
+        size = sum(tally.size for tally in tallies if tally.in_result)
+        return ProvenChanges(changes, self._new_states(operator, removed, added), size, key_hash, checksums)
+
+    def _new_states(
+        self, operator: Operator, removed: Mapping[str, StateDigest], added: Mapping[str, StateDigest]
+    ) -> dict[str, CertifiedState]:
+        """Return the states of an operator: those that the base's certificate has, with the changes since."""
         certified = self.certified[operator.operator_id].records
         if certified is None:
             raise RequestError(
@@ -271,15 +256,11 @@ class ChangeProof:
                 operator=operator.label,
                 advice=Advice("compare every record: ", mention("proof", Proof.RECORDS)),
             )
-        names = {
-            name
-            for database in (*operator.databases, *self.base.source.operator(operator.operator_id).databases)
-            for name in database.states
-        }
+        databases = (*operator.databases, *self.base.source.operator(operator.operator_id).databases)
         states = {}
-        for name in sorted(names):
+        for name in sorted({name for database in databases for name in database.states}):
             before = certified.states.get(name, CertifiedState(0, "0"))
-            lost, gained = removed[0].get(name, StateDigest()), added[0].get(name, StateDigest())
+            lost, gained = removed.get(name, StateDigest()), added.get(name, StateDigest())
             records = before.records - lost.records + gained.records
             if records < 0:
                 raise IntegrityError(
@@ -293,11 +274,30 @@ class ChangeProof:
             if records:
                 digest = (int(before.digest, 16) - lost.digest + gained.digest) % MODULUS
                 states[name] = CertifiedState(records, f"{digest:032x}")
-        total = [sum(digest.records for digest in digests[0].values()) for digests in (removed, added)]
-        changes = CertifiedChanges(left=total[0], came=total[1], files_of_base=files_of_base)
-        key_hash = self.plan.key_hashes.get(operator.operator_id)
-        size = sum(tally.size for tally in tallies if tally.in_result)
-        return ProvenChanges(changes, states, size, key_hash, checksums)
+        return states
+
+
+def _equal_digests(tallies: Sequence[ChangeTally], direction: str, label: str) -> dict[str, StateDigest]:
+    """Return the digests, by state, of the rows that were "removed" or "added" in the directories of an operator.
+
+    Raises `IntegrityError` if they differ between the source side and the result side.
+    """
+    source, result = (
+        sum_digests(getattr(tally, direction) for tally in tallies if tally.in_result is in_result)
+        for in_result in (False, True)
+    )
+    for state in sorted(source.keys() | result.keys()):
+        in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
+        if in_source != in_result:
+            raise IntegrityError(
+                f"the rows {direction} since the base differ between the result and the source",
+                operator=label,
+                state=state,
+                expected=f"{in_source.records} records with digest {in_source.digest:032x}",
+                found=f"{in_result.records} records with digest {in_result.digest:032x}",
+                advice=RERUN_ADVICE,
+            )
+    return source
 
 
 class ProvenChanges(NamedTuple):

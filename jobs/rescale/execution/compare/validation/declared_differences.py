@@ -6,6 +6,7 @@ only the declared operators changed, and that new ids follow from the declared u
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rescale.execution.compare.validation.headers import check_equal
@@ -27,71 +28,89 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
 
     Raises `IntegrityError` if they differ in an operator that the surgery does not name.
     """
-    renamed = {renaming.operator_id: renaming for renaming in surgery.renamed}
-    dropped = {operator.operator_id for operator in surgery.dropped}
-    source_operators = {operator.operator_id: operator for operator in source.operators}
-    _check_in_source("renamed", set(renamed), set(source_operators))
-    _check_in_source("dropped", dropped, set(source_operators))
+    operators = {operator.operator_id: operator for operator in source.operators}
+    _check_in_source("renamed", {renaming.operator_id for renaming in surgery.renamed}, operators)
+    _check_dropped(operators, surgery)
+    _check_states(operators, result, surgery)
+    _check_restarted(operators, surgery)
+    _check_old_rows(operators, surgery)
+    _check_ids(source, result, surgery)
+
+
+def _check_dropped(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
+    """Check that the operators declared as dropped are in the source, with these states."""
+    _check_in_source("dropped", {operator.operator_id for operator in surgery.dropped}, source_operators)
     for lost in surgery.dropped:
         actual_loss = as_dropped(source_operators[lost.operator_id])
         check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
         if NOT_READ not in (*actual_loss.states, *lost.states):  # files of a dropped operator may be missing
             check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
-    _check_states(source_operators, result, surgery)
-    _check_in_source("restarted", {operator.operator_id for operator in surgery.restarted}, set(source_operators))
+
+
+def _check_restarted(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
+    _check_in_source("restarted", {operator.operator_id for operator in surgery.restarted}, source_operators)
     for restarted in surgery.restarted:
-        check_equal(
-            "finished subtasks of the restarted operator",
-            as_restarted(source_operators[restarted.operator_id]),
-            restarted,
-            restarted.label,
-        )
-    _check_in_source("losing old rows", {rows.operator_id for rows in surgery.old_rows}, set(source_operators))
+        actual = as_restarted(source_operators[restarted.operator_id])
+        check_equal("finished subtasks of the restarted operator", actual, restarted, restarted.label)
+
+
+def _check_old_rows(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
+    _check_in_source("losing old rows", {rows.operator_id for rows in surgery.old_rows}, source_operators)
     for rows in surgery.old_rows:
         try:
             source_rows = old_rows(source_operators[rows.operator_id], rows.name, rows.until)
         except RequestError as error:
             raise error.recast(IntegrityError, f"{error.what}, but the state was declared to lose old rows") from None
         check_equal("state that loses old rows", source_rows, rows, rows.label)
-    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
+
+
+def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
+    """Check that ids and uids of all operators are those of the source, except for the declared ones."""
     for renaming in surgery.renamed:
         if renaming.uid:
             new_id = operator_id_of_uid(renaming.uid)
             check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
+    dropped = {operator.operator_id for operator in surgery.dropped}
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
     actual = [entry.operator_id for entry in result.metadata.operators]
     if expected != actual:
-        new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
-        labels = _labels_by_id(source) | _labels_by_id(result) | new_labels
-        missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
-        surplus = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
-        raise IntegrityError(
-            "the result and the source differ in operators that were not declared as renamed or dropped",
-            expected=first_of(missing, _MOST_NAMED) or "only the source's operators, in their order",
-            found=first_of(surplus, _MOST_NAMED)
-            or ("none of these" if missing else "the same operators in another order"),
-            advice=Advice(
-                "if operators were renamed or dropped, say which: ",
-                mention("rename", "OLD=NEW"),
-                ", ",
-                mention("drop", "UID"),
-            ),
-        )
+        raise _other_operators_error(source, result, surgery, expected, actual)
     if source.metadata.version < FIRST_VERSION_WITH_NAMES:
         return
+    new_uids = {renaming.operator_id: renaming.uid for renaming in surgery.renamed}
     for old, new in zip(entries, result.metadata.operators, strict=True):
-        uid = renamed[old.operator_id].uid if old.operator_id in renamed else old.uid
-        check_equal("uid", uid, new.uid, old.operator_id)
+        check_equal("uid", new_uids.get(old.operator_id, old.uid), new.uid, old.operator_id)
+
+
+def _other_operators_error(
+    source: Snapshot, result: Snapshot, surgery: Surgery, expected: Sequence[str], actual: Sequence[str]
+) -> IntegrityError:
+    new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
+    labels = _labels_by_id(source) | _labels_by_id(result) | new_labels
+    missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
+    surplus = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
+    return IntegrityError(
+        "the result and the source differ in operators that were not declared as renamed or dropped",
+        expected=first_of(missing, _MOST_NAMED) or "only the source's operators, in their order",
+        found=first_of(surplus, _MOST_NAMED) or ("none of these" if missing else "the same operators in another order"),
+        advice=Advice(
+            "if operators were renamed or dropped, say which: ",
+            mention("rename", "OLD=NEW"),
+            ", ",
+            mention("drop", "UID"),
+        ),
+    )
 
 
 def _labels_by_id(snapshot: Snapshot) -> dict[str, str]:
     return {operator.operator_id: operator.label for operator in snapshot.operators}
 
 
-def _check_states(source_operators: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
+def _check_states(source_operators: Mapping[str, Operator], result: Snapshot, surgery: Surgery) -> None:
     """Check that states declared as dropped are in the source and not in the result."""
     changed = {dropped.operator_id for dropped in surgery.dropped_states}
-    _check_in_source("having lost a state", changed, set(source_operators))
+    _check_in_source("having lost a state", changed, source_operators)
     by_id = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
         lost = lost_states(source_operators[dropped.operator_id], dropped.name)
@@ -110,8 +129,8 @@ def _check_states(source_operators: dict[str, Operator], result: Snapshot, surge
             )
 
 
-def _check_in_source(change: str, declared: set[str], source_ids: set[str]) -> None:
-    if missing := declared - source_ids:
+def _check_in_source(change: str, declared: set[str], source_operators: Mapping[str, Operator]) -> None:
+    if missing := declared - source_operators.keys():
         raise IntegrityError(
             f"the source does not have an operator that was declared as {change}",
             operator=min(missing),

@@ -81,8 +81,7 @@ class KeyedHeaders:
         check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, self._label)
         if isinstance(stream, KeyedStream):  # a directory may have states of directories that gave it no key group
             known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
-            named = [state.name for state in merged.header.states]
-            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, named)
+            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, merged.header.names)
         tables = zip(old_holders, merged.id_maps[1:], strict=False)
         return {old_holder.header: table for old_holder, table in tables if table != tuple(range(len(table)))}
 

@@ -83,13 +83,13 @@ class RecordComparer:
         digests = digest_records(source, self.result if check.in_result else self.source, new_key_groups)
         states = {name: digest for name, digest in digests.states.items() if digest.records}
         return RecordTally(
-            check.operator,
-            check.in_result,
-            states,
-            source.key_groups_counted,
-            source.size,
-            counter.count,
-            isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
-            check.are_duplicates,
-            digests.left_out,
+            operator=check.operator,
+            in_result=check.in_result,
+            states=states,
+            groups=source.key_groups_counted,
+            size=source.size,
+            keys=counter.count,
+            are_timers=isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
+            are_duplicates=check.are_duplicates,
+            left_out=digests.left_out,
         )

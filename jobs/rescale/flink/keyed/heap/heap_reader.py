@@ -47,7 +47,7 @@ class HeapReader:
     ) -> None:
         layouts = entry_layouts(header)
         self._states = [_loop_arguments(layout.whole if whole_entries else layout) for layout in layouts]
-        self._names = [state.name for state in header.states]
+        self._names = header.names
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)
         self._out = np.empty(times * BUFFER_SIZE, np.uint8)

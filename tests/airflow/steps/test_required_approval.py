@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow import required_approval
+from rescale.airflow.forms import filled_form
 from rescale.airflow.forms.filled_form import refuse_unapproved_drops
-from rescale.airflow.required_approval import approval_reason, drops_need_approval, plan_to_execute
 from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
+from rescale.airflow.steps import required_approval
+from rescale.airflow.steps.required_approval import approval_reason, plan_to_execute
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
@@ -28,7 +29,8 @@ def plan_to(folder: Path, snapshot: str = "2-clicks", **surgery: Any) -> Plan:
 
 def require(required: PlansToApprove, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Settings(approval=ApprovalRules(required=required))
-    monkeypatch.setattr(required_approval, "settings", lambda: ours)
+    for module in (required_approval, filled_form):
+        monkeypatch.setattr(module, "settings", lambda: ours)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_old_rows_need_an_approval(tmp_path: Path) -> None:
     plan = plan_to(tmp_path, "2-canonical-rocksdb", old_rows=[f"states:{VALUES}=1d"])
     assert approval_reason(plan, filled(**PLACES, require_approval=False)) == "the plan drops old rows of states"
     with pytest.raises(RequestError, match="would drop old rows without an approval"):
-        refuse_unapproved_drops(filled(**PLACES, old_rows=["a:b=1d"], require_approval=False), required=False)
+        refuse_unapproved_drops(filled(**PLACES, old_rows=["a:b=1d"], require_approval=False))
 
 
 @pytest.mark.parametrize("required", [PlansToApprove(always=True), PlansToApprove(drops=True)])
@@ -94,8 +96,7 @@ def test_form_with_drops_need_not_ask_if_the_platform_requires_the_approval(
     required: PlansToApprove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = filled(**PLACES, drops=["visits"])
-    assert not drops_need_approval()
     with pytest.raises(RequestError):
-        refuse_unapproved_drops(form, required=drops_need_approval())
+        refuse_unapproved_drops(form)
     require(required, monkeypatch)
-    refuse_unapproved_drops(form, required=drops_need_approval())
+    refuse_unapproved_drops(form)

@@ -42,12 +42,6 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     return "the form asks for it" if params["require_approval"] else None
 
 
-def drops_need_approval() -> bool:
-    """Return whether the settings require an approval of every plan that drops operators or states."""
-    required = settings().approval.required
-    return required.always or required.drops
-
-
 def plan_to_execute(planned: Summary | None, params: Mapping[str, Any]) -> Plan:
     """Return the plan of the task `plan`. Raises `RequestError` if it needs an approval and has none.
 

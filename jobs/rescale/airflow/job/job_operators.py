@@ -1,0 +1,186 @@
+"""Operators that only the rescale of a running job has: one takes its savepoint, one starts it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from rescale.airflow.connections.access import form_access
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER, CancelMark
+from rescale.airflow.flink.operators import WaitingOperator, answer_of
+from rescale.airflow.flink.questions import Answer
+from rescale.airflow.flink.stopping import (
+    JobToRestart,
+    end_pending_work,
+    go_back,
+    job_to_restart_of,
+    started_job,
+    take_savepoint,
+)
+from rescale.airflow.forms.filled_form import trimmed_values
+from rescale.airflow.state_stores import task_state
+from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED, HAND_OVER, LOOK, TAKE, output_of_any, required_output
+from rescale.airflow.steps.rescale_task import skip_task
+from rescale.airflow.steps.retries import task_errors
+from rescale.airflow.steps.step_task import delete_pods_of_run
+from rescale.flink.start import Start
+from rescale.flink_rest.client import StopMode
+from rescale.text.errors import RescaleError
+
+
+class TakeSavepoint(WaitingOperator):
+    """Operator that takes the savepoint of a job, unless the state is moved while the job runs.
+
+    Its result is `{"savepoint": URI, "job": id, "state": job state}`. `before` is the document of a `JobToRestart`. If
+    that names the job's last checkpoint as the source, the job is cancelled right after the checkpoint, and the result
+    names the checkpoint.
+    """
+
+    template_fields: Sequence[str] = ("before",)
+
+    def __init__(self, *, before: Any, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+
+    def execute(self, context: Context) -> Answer:
+        if context["params"]["while_it_runs"]:
+            skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
+        with task_errors():
+            before = job_to_restart_of(required_output(LOOK, self.before))
+            if before.taking in (StopMode.STOP, StopMode.CANCEL):
+                _mark(context, before).refuse_ended_task()
+            if before.taking is not StopMode.CHECKPOINT:
+                return self._result(take_savepoint(before, self._run_name(context)))
+            with form_access(trimmed_values(context["params"]), reads_source=True):
+                from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
+
+                return self._finish(stop_at_checkpoint(before, _mark(context, before)))
+
+
+class GoBack(WaitingOperator):
+    """Operator that starts a job again that the run has stopped and not handed over.
+
+    The job starts from its own savepoint or last checkpoint, with its old shape. It is not started again twice: if it
+    was started and has ended since, another run may have handed it over.
+
+    `before` is the document of a `JobToRestart`, `taken` the result of `TakeSavepoint`, or None without a result. The
+    result has `in_place_of`, the id of the job that was stopped.
+    """
+
+    template_fields: Sequence[str] = ("before", "taken")
+
+    def __init__(self, *, before: Any, taken: Any = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+        self.taken = taken
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            before = job_to_restart_of(required_output(LOOK, self.before))
+        if was_handed_over(context["ti"], before.job_id):
+            skip_task("no need to go back: the job was handed over")
+        if before.taking is StopMode.RUN_ON:
+            skip_task("no need to go back: the run does not stop the job")
+        return self._start_again(context, before)
+
+    def _start_again(self, context: Context, before: JobToRestart) -> Answer:
+        with task_errors():
+            savepoint = self._source(context, before)
+            if savepoint is not None:
+                start = Start(savepoint, before.parallelism, None)
+                self.log.info("if this task fails, start the job by hand: %s", start.command)
+            run = self._run_name(context)
+            if _mark(context, before).went_back and started_job(before, run, savepoint, again=True) is None:
+                raise RescaleError(
+                    "an earlier try of this task has started the job again, and that job has ended since",
+                    operator=before.name,
+                    expected="the job that was started again",
+                    advice="if no other run has taken that job over, start it from its own last checkpoint",
+                )
+            self._end_pending_work(context, before)
+            if savepoint is None:
+                savepoint = self._source(context, before)  # known once the job has ended
+            return self._gone_back(context, before, self._result(go_back(before, run, savepoint)))
+
+    def _finish(self, answer: Answer) -> Answer:
+        if answer.get("went_back") is False:
+            skip_task("no need to go back: the job was not stopped, and still runs")
+        return super()._finish(answer)
+
+    def answered(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Resume when the job runs again."""
+        answer = super().answered(context, event)
+        with task_errors():
+            return self._gone_back(context, job_to_restart_of(self.before), answer)
+
+    def _gone_back(self, context: Context, before: JobToRestart, answer: Answer) -> Answer:
+        """Return the result of the task when the job runs again; `answer` describes that job."""
+        _mark(context, before).set_went_back()
+        self._leave_rounds(context, before)
+        # A request to start the new job, whose answer was lost, may have come through meanwhile.
+        self._end_pending_work(context, before)
+        return {**answer, "in_place_of": before.job_id}
+
+    def _end_pending_work(self, context: Context, before: JobToRestart) -> None:
+        """End what would run beside the job that is started again; defer the task while that takes time."""
+        while (question := end_pending_work(before, self._run_name(context))) is not None:
+            if question.ask() is None:
+                self._defer(question, "cleared")
+
+    def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Resume when the pending work has ended. From now on the job must be started again, whatever others say."""
+        with task_errors():
+            answer_of(event)
+            before = job_to_restart_of(required_output(LOOK, self.before))
+        return self._start_again(context, before)
+
+    def _source(self, context: Context, before: JobToRestart) -> str | None:
+        """Return the snapshot to start the job from; None if there is none, or if only Flink knows it.
+
+        That is the source of this run, or the job's last checkpoint if the run was killed after it cancelled the job.
+        """
+        if self.taken and self.taken["job"] == before.job_id:
+            savepoint: str = self.taken["savepoint"]
+            return savepoint
+        pull = context["ti"].xcom_pull
+        for task_id in (TAKE, FOLLOW):
+            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
+                known = pull(task_ids=task_id, key=CANCELS_AFTER)
+                with form_access(trimmed_values(context["params"]), reads_source=True):
+                    from rescale.airflow.flink.checkpoint_stop import restart_of
+
+                    return restart_of(before, known)
+        return None
+
+    def _leave_rounds(self, context: Context, before: JobToRestart) -> None:
+        """Leave the rounds to another run, if this one has made any. Errors are only logged: the job runs again."""
+        ti = context["ti"]
+        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
+            return
+        try:
+            delete_pods_of_run(ti.dag_id, ti.run_id)  # they would go on with the last round
+            with form_access(trimmed_values(context["params"])):
+                from rescale.airflow.claims import this_run
+                from rescale.airflow.live.next_run import leave_rounds
+
+                advice = leave_rounds(target, before.directory, this_run(context["dag_run"]))
+        except RescaleError as error:
+            self.log.warning("the rounds cannot be left to another run: %s", error)
+        else:
+            self.log.info("to rescale the job, %s", advice)
+
+
+def was_handed_over(ti: Any, job_id: str) -> bool:
+    """Return whether this job was handed over.
+
+    The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
+    """
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)
+    return answer is not None and answer.get("in_place_of", job_id) == job_id
+
+
+def _mark(context: Context, before: JobToRestart) -> CancelMark:
+    ti = context["ti"]
+    return CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)

@@ -1,0 +1,88 @@
+"""One of the two databases whose changes are read (`change_records`): its own files, and the rows of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.header import KeyedHeader, require_header
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine.changes.changed_keys import OwnTable
+from rescale.rocksdb.engine.changes.keys import Keys
+from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
+from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
+from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
+from rescale.rocksdb.engine.partial_files import PartialFiles
+from rescale.rocksdb.manifest.manifest import Manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import SstTable, read_at
+from rescale.snapshot.databases.live_tables import listed_files
+from rescale.snapshot.places import ChangeSide
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.scratch import scratch_directory
+
+
+@contextmanager
+def compared_database(
+    side: ChangeSide[KeyedHeader | None], files: SnapshotFiles, max_parallelism: int
+) -> Iterator[ComparedDatabase]:
+    """Fetch and open the database of a side for the block; files that both sides have are fetched in parts."""
+    listed, own = listed_files(files, side.database.files), frozenset(side.own)
+    states = require_header(side.database.header).names
+    shared = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own]
+    with partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared) as (directory, parts):
+        manifest = checked_manifest(directory.files, directory.content, states)
+        with guarded_database(directory, states) as database:
+            yield ComparedDatabase(directory, parts, manifest, database, frozenset(states), own, max_parallelism)
+
+
+@dataclass(frozen=True)
+class ComparedDatabase:
+    """An open database; `own` are the names of the files that the other database does not have."""
+
+    directory: DatabaseDirectory
+    parts: PartialFiles
+    manifest: Manifest
+    database: GuardedDatabase
+    states: frozenset[str]
+    own: frozenset[str]
+    max_parallelism: int
+
+    def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
+        """Yield the live row of each key that has one."""
+        self.parts.fetch(self.live_files(state), keys)
+        yield from self.database.read(rows_of_keys(self.max_parallelism, state, state_id, keys))
+
+    def live_files(self, state: str) -> Sequence[LiveFile]:
+        """Return the SST files of a state."""
+        return next((family.files for family in self.manifest.column_families if family.name == state), ())
+
+    def own_tables(self, state: str) -> list[OwnTable]:
+        """Return the SST files of a state that only this database has."""
+        path, files = self.directory.path, {file.name: file for file in self.directory.files}
+        own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
+        return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
+
+    def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
+        """Yield the keys of all live rows in sorted, disjoint ranges.
+
+        Opens a second database, since rows are looked up in the first one in between.
+        """
+        self.parts.fetch_all([file.name for file in self.live_files(state)])
+        with guarded_database(self.directory, self.states) as database:
+            for begin, end in ranges:
+                for keys in database.read(KeysOfRange(state, begin, end)):
+                    yield from keys
+
+
+def _file_reader(path: Path) -> Callable[[int, int], bytes]:
+    """Return a reader that opens the file for each read: there may be more files than a process may have open."""
+
+    def read(start: int, size: int) -> bytes:
+        with path.open("rb") as opened:
+            return read_at(opened.fileno(), start, size)
+
+    return read
