@@ -75,7 +75,7 @@ def case_in(bucket: str, work: Path) -> Case:
 def test_run_with_renewed_credentials_completes(
     bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Thirty and more requests that are sent at once may all have the same credentials.
+    # More than thirty requests may be sent with the same credentials at once.
     account, case = Account(lives=60), case_in(bucket, tmp_path)
     target, said = case.target(), case.faults()
     credentials = RefreshableCredentials.create_from_metadata(account.new_token(), account.new_token, "test")

@@ -1,10 +1,8 @@
-"""Hostile input, made by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all`.
+"""Fuzzing guided by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all` for every target.
 
 The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in its own process, which starts with the seeds and
-the kept inputs, until the seconds are over or an input fails; that input is written to a file, and `--again FILE` tries
-it once more.
-
-`--keep` adds some small inputs that led somewhere new to the inputs beside the tests.
+the kept inputs, until the seconds are over or an input fails. That input is written to a file, and `--again FILE` tries
+it again. `--keep` adds some small inputs that covered new code to the kept inputs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`rescale` with another environment as a process of its own, or as a fork of a process that has imported everything.
+"""`rescale` with another environment, as a new process, or as a fork of a process that has imported everything.
 
-A fork costs a tenth, and its steps are no further processes; the requests are the same. All of them write streams in
-parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses are short,
-because half of a disturbed run would be waiting.
+A fork takes a tenth of the time; its steps run in the same process, and its requests are the same. All processes write
+streams in parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses
+are short, because a disturbed run would otherwise wait half of its time.
 """
 
 from __future__ import annotations

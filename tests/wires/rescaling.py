@@ -1,7 +1,7 @@
 """A whole run over a wire that disturbs requests, and what must hold in any case.
 
 The run publishes a right result, or ends with exit code 1 and publishes nothing; once the wire is sound again, the same
-command publishes. Sometimes its files are discarded before that, and nothing stays, not even an upload in parts. No
+command publishes. Sometimes its files are discarded before that; then nothing is left, not even an upload in parts. No
 request writes or deletes anything outside of the target and the directory beside it. A right result has the bytes of an
 undisturbed run of the same request.
 """

@@ -114,7 +114,7 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
 
 
 def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: Cluster) -> None:
-    """The first attempt to go back failed; somebody mended the cause, and hours later clears what else has failed."""
+    """The first attempt to go back failed. Somebody mends the cause, and clears the other failed tasks hours later."""
     _, second = islice(ids(*stopping._restart_seed(RUN, BEFORE)), 2)
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):

@@ -90,9 +90,7 @@ def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pyt
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_jumping_clock_does_not_shorten_the_patience(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that is ahead in the triggerer does not, either, though a deadline by the worker's clock would be
-    over.
-    """
+    """This includes a triggerer whose clock is ahead: a deadline by the worker's clock would already be over there."""
     given = iter([None, None, {"job": "it"}])
     clock = time.time
 

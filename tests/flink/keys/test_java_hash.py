@@ -1,4 +1,4 @@
-"""Ends and hashes of keys: against figures that Flink gave, against the slow twin, and against damage."""
+"""Ends and hashes of keys, compared with figures from Flink and with the slow twin; and damaged keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def program(java_type: JavaType) -> Program:
 
 
 def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKeys:
-    """The keys one after the other, each with `behind` between itself and its limit."""
+    """Walk the keys, which lie one after the other, each with `behind` between its end and its limit."""
     limits = np.cumsum([len(key) + len(behind) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + len(behind) for key in keys], dtype=np.int64)
     return walk_keys(compiled, np.frombuffer(b"".join(key + behind for key in keys), np.uint8), starts, limits)

@@ -35,7 +35,7 @@ def choose(java_type: JavaType, values: list[object], max_parallelism: int = 128
 
 
 def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> Any:
-    """The arguments of `choose_hash`."""
+    """Return the arguments of `choose_hash` for these keys."""
     keys = list(map(java_type.write, values))
     limits = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + 1 for key in keys], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Databases of the files of others: what Flink's own RocksDB libraries see in them, and what they go on with."""
+"""Databases assembled from files of other databases: Flink's own RocksDB libraries read them and write on in them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_paralle
 def test_files_in_level_0_keep_their_order_of_age_per_database(
     made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    """Each database numbers from 1: sequence numbers and epochs of several databases must not mix."""
+    """Each database counts its sequence numbers and epochs from 1, so those of several databases must not mix."""
     rng = random.Random(1)
     parts = []
     for subtask, key_groups in enumerate(ranges(128, 3)):
@@ -142,7 +142,7 @@ def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
 
 
 def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> None:
-    """A single source, which holds rows of key groups below its own: the job left these rows behind."""
+    """The only source has rows of key groups below its own, which the job has left there."""
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)

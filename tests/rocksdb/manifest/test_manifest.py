@@ -1,4 +1,4 @@
-"""MANIFESTs of real Flinks, byte by byte, and what is refused."""
+"""MANIFESTs of real Flinks, read byte by byte, and refusals of damaged ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FLINK_2_3 = (
         "7854367d080001 0900030b0a00041f"
     ),
 )
-"""The same of Flink 2.3.0; between its parts the state is added."""
+"""Such records of Flink 2.3.0, in two parts; a record that adds the state comes between them."""
 
 TOMBSTONE = bytes.fromhex(
     "13748f59600001 024e0900035904b81d 670058b908 092b0fb80e0000000000 09400fffffffffffffff b81db81d"

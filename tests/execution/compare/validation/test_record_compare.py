@@ -34,8 +34,9 @@ KEYS = 40
 
 
 def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
-    """Write records of two states, one of each for every key. Each lies in its key group, or `moved` key groups
-    further.
+    """Write records of two states, one of each for every key.
+
+    Each lies in its key group, or `moved` key groups further.
     """
     groups: dict[int, list[Record]] = {}
     for state in (0, 1):

@@ -1,4 +1,4 @@
-"""The walker of canonical key groups, against a twin that takes its time, and on groups that Flink wrote."""
+"""The walker of canonical key groups, compared with a slow twin, and on groups that Flink wrote."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rescale.text.errors import SnapshotError
 from support.snapshots import Keyed, keyed_streams
 
 Record = tuple[int, bytes, bytes]
-"""State id, key without its flag, value."""
+"""A record: its state id, its key without the flag, and its value."""
 
 
 def written(records: list[Record]) -> bytes:
-    """A key group as `FullSnapshotAsyncWriter` writes it."""
+    """Return a key group of the records, as `FullSnapshotAsyncWriter` writes it."""
     out = struct.pack(">H", records[0][0])
     following = [state for state, _, _ in records[1:]] + [END_OF_GROUP]
     for (state, key, value), after in zip(records, following, strict=True):
@@ -34,7 +34,7 @@ def written(records: list[Record]) -> bytes:
 
 
 def read(group: bytes) -> list[Record]:
-    """The mirror of `written`, one record after the other."""
+    """Return the records of a key group: the reverse of `written`."""
     (state,), at, records = struct.unpack_from(">H", group), 2, []
     while state != END_OF_GROUP:
         (length,) = struct.unpack_from(">i", group, at)
@@ -51,7 +51,7 @@ def read(group: bytes) -> list[Record]:
 
 
 def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
-    """The group through the walker, fed in chunks of the given sizes and the rest at once."""
+    """Return the group with state ids translated by the walker, which gets chunks of these sizes, then the rest."""
     walker, out, at = StateIdTranslator(table), b"", 0
     for size in cuts:
         out += walker.feed(group[at : at + size])
@@ -74,7 +74,7 @@ def test_translation_changes_only_the_state_ids(
     group = written(records)
     result = translated(group, table, sizes)
     assert len(result) == len(group)
-    # Two ids may become one, so the twin does not write the result: it reads it.
+    # Two state ids may be translated to the same one, so the result is read back, not compared with a written group.
     assert read(result) == [(table[state], key, value) for state, key, value in records]
 
 

@@ -29,7 +29,7 @@ MAXIMA = st.sampled_from([128, 1000])
 
 
 def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) -> bytes:
-    """Key group 7, written anew from its entries, which lie in runs that are cut behind so many of them."""
+    """Return key group 7, written again from its entries in several runs, cut after `cuts` entries."""
     parsed = read_keyed_header(header, "")
     prefix, of_state = bytes(prefix_size(new)), defaultdict[int, list[bytes]](list)
     for _, record in read(HeapReader(parsed, old, whole_entries=True), {7: block}):

@@ -1,4 +1,4 @@
-"""Timers of raw keyed state: told from anything else, read as the records that canonical state has, and back."""
+"""Timers in raw keyed state: recognised, read as the records that canonical state has for them, and written back."""
 
 from __future__ import annotations
 
@@ -91,10 +91,7 @@ def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data:
 def rewritten(
     block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
 ) -> bytes:
-    """A key group, written anew from its records, which lie in runs that are cut behind so many of them.
-
-    It has the services that `like` has.
-    """
+    """Return a key group with the services of `like`, written from the block's records in runs cut after `cuts`."""
     prefix, of_state = bytes(prefix_size(new_max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in read(reader_of(like, max_parallelism), {7: block}):
         of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
