@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from rescale.flink.advice import NEW_SINK, NOTHING_IN_FLIGHT, SAVEPOINT
+from rescale.flink.advice import REPLACE_SINK, TAKE_ALIGNED_SNAPSHOT, TAKE_CANONICAL_SAVEPOINT
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -35,7 +35,7 @@ _GONE = {
         "KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
     ),
     **{
-        name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", NEW_SINK)
+        name: _RemovedClass(_PRODUCER, "the transactions of a FlinkKafkaProducer", REPLACE_SINK)
         for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
     },
     "message-acknowledging-source-state": _Gone(
@@ -61,14 +61,14 @@ _UNTYPED_STATES = {
     "changelog": (
         "ChangelogKeyedStateBackend",
         "a changelog with changes that are not materialised: it is unknown how another release reads the log",
-        SAVEPOINT,
+        TAKE_CANONICAL_SAVEPOINT,
     ),
     "raw keyed state": ("StateSnapshotContext", "the operator writes raw state in its own format", _TRY_OPERATOR),
     "raw operator state": ("StateSnapshotContext", "the operator writes raw state in its own format", _TRY_OPERATOR),
     "records in flight": (
         "StreamElementSerializer",
         "the snapshot does not name the types of the records in flight",
-        NOTHING_IN_FLIGHT,
+        TAKE_ALIGNED_SNAPSHOT,
     ),
     "gone": (
         "KeyedBackendSerializationProxy",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.header import require_header
 from rescale.flink.operator_state import write_operator_state_header
 from rescale.snapshot.model import ElementStream, Operator
@@ -94,7 +94,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             "cannot leave out timers that are kept on the heap, in raw keyed state",
             operator=operator.label,
             state=name,
-            advice=f"{CANONICAL}, in which timers are state like any other",
+            advice=f"{RESCALE_CANONICAL_SAVEPOINT}, in which timers are state like any other",
         )
     types = _keyed_types(operator)
     if name not in types and all(holder.parsed is not None for holder in operator.managed_keyed):

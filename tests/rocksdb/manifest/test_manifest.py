@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
@@ -173,7 +173,7 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
         read(log(*records))
     assert (caught.value.path, caught.value.advice) == (
         "MANIFEST-000004",
-        CANONICAL,
+        RESCALE_CANONICAL_SAVEPOINT,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rescale.flink.advice import DIVISORS
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.keyed.composite_key import check_key_ends
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keys.key_function import is_function_name
@@ -63,7 +63,7 @@ def _given_hash(header: KeyedHeader | None, work: WorkClass, named: str | None, 
     if header is None:
         if work is not WorkClass.REHASH and named is None:
             return None
-        raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS)
+        raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
     known = known_hash(header.key_serializer)
     name = named or (for_others if known is None else None)
     if name is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
@@ -113,6 +113,6 @@ class KeyGroupPlanner:
             raise UnsupportedError(
                 "some subtasks have no keyed state, and an unknown serializer hides the number of states",
                 operator=self.operator.label,
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         return empty_group(key_group, header)

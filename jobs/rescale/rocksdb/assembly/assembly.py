@@ -29,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT, TAKE_ANOTHER_SNAPSHOT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
 from rescale.rocksdb.database_layout import (
@@ -80,7 +80,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
             "a database with ingested SST files cannot be joined with others",
             path=source.uri,
             found=", ".join(sorted(ingested)),
-            advice=CANONICAL_RESULT,
+            advice=ASK_FOR_CANONICAL_RESULT,
         )
 
 
@@ -155,7 +155,7 @@ class _Assembly:
                 path=source.uri,
                 expected=f"only rows of the key groups {source.key_groups}",
                 found=", ".join(file.name for file in dirty),
-                advice=CANONICAL_RESULT,
+                advice=ASK_FOR_CANONICAL_RESULT,
             )
         if len(self._sources) > 1:
             refuse_ingested(source)
@@ -166,7 +166,7 @@ class _Assembly:
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
                 found=f"a file in level {deepest}",
-                advice=CANONICAL_RESULT,
+                advice=ASK_FOR_CANONICAL_RESULT,
             )
 
     def _take(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Taken]]) -> None:
@@ -252,7 +252,7 @@ class _Assembly:
                     path=self._sources[0][1].uri,
                     state=state,
                     found=f"level {before.level}, up to {before.largest.hex()} and from {after.smallest.hex()} on",
-                    advice=ANOTHER,
+                    advice=TAKE_ANOTHER_SNAPSHOT,
                 )
 
     def _assembled(self, manifest: Manifest, taken: Sequence[_Taken], made: Sequence[MadeFile]) -> AssembledDatabase:

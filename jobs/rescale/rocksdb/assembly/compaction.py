@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
@@ -177,7 +177,7 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
             "RocksDB left rows of foreign key groups in a database",
             path=before.database.uri,
             found=", ".join(sorted(manifest.files)),
-            advice=CANONICAL_RESULT,
+            advice=ASK_FOR_CANONICAL_RESULT,
         )
     made = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
     numbers = dict(zip(made, range(old.next_file_number, old.next_file_number + len(made)), strict=True))

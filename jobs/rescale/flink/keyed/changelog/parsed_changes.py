@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
 from rescale.flink.keyed.changelog.logged_states import CHANGE_HEAD_SIZE, Operation, operation_name
@@ -117,7 +117,7 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
                 expected=f"of a {layout.state.state_type} state: "
                 + ", ".join(operation.name for operation in sorted(layout.operations)),
                 found=operation_name(code),
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
 
 
@@ -146,7 +146,7 @@ def _check_key_groups(
             state=layout.state.name,
             expected=f"key group {key_groups_of_hashes(codes[index : index + 1], max_parallelism)[0]}",
             found=f"key group {groups[index]}",
-            advice=MATERIALISED,
+            advice=MATERIALISE_CHANGELOG,
         )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.key_groups import prefix_size
@@ -156,7 +156,7 @@ class HeapReader:
                 offset=block.offset,
                 state=self._names[state_id],
                 expected=f"at most {LARGEST_RECORD} bytes",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
     def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
@@ -166,7 +166,7 @@ class HeapReader:
                 f"{WRONG[wrong]}",
                 offset=block.offset,
                 state=self._names[state_id],
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         what = f"has an entry that cannot be read: {WRONG[wrong]}"
         early = wrong in _INCOMPLETE
