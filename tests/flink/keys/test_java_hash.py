@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rescale.flink.key_groups import key_group_of_hash, murmur
 from rescale.flink.keys import machine
-from rescale.flink.keys.java_hash import WRONG, WalkedKeys, key_groups_of_hashes, walk_keys
+from rescale.flink.keys.java_hash import ERROR_TEXTS, WalkedKeys, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
 from support.examples import examples
@@ -247,4 +247,4 @@ def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> No
 def test_machine_has_the_numbers_of_the_hash_rules() -> None:
     for rules in (FixedHash, BlobHash):
         assert [getattr(machine, rule.name) for rule in rules] == list(rules)
-    assert len(WRONG) == machine.SUBCLASS + 1
+    assert len(ERROR_TEXTS) == machine.SUBCLASS + 1

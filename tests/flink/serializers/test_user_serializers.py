@@ -245,7 +245,7 @@ def test_a_plan_without_serializers_of_users_does_not_have_the_field(tmp_path: P
 def test_workers_of_spark_without_the_distribution_refuse_the_plan(
     source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark = shared_spark()  # its workers find what was there when it started
+    spark = shared_spark()  # its workers import what was installed when it started
     plan = planned(source, tmp_path / "target", folder, monkeypatch)
     claim(plan)
     with pytest.raises(RequestError) as refused:

@@ -94,7 +94,7 @@ def test_all_records_are_read_with_any_chunks_and_buffers(
     data = written(max_parallelism, groups)
     with small(buffer, at_once):
         reader = RecordReader(max_parallelism, STATES)
-        for _ in range(2):  # its buffers are used again
+        for _ in range(2):  # the second read reuses the buffers
             seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
             assert seen == expected(groups)
     assert [pair for group in data for pair in read_group(group, max_parallelism)] == seen

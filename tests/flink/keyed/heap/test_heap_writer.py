@@ -16,7 +16,7 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
-from rescale.flink.keyed.timers.timer_writer import Run
+from rescale.flink.keyed.timers.timer_writer import RecordBlock
 from support.composite import timer, timers
 from support.examples import examples
 from support.heap import LONG, TEXT, drawn, read, states_with, write_heap_group
@@ -36,7 +36,7 @@ def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) 
         key = prefix + record.key
         of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
 
-    def runs(state_id: int) -> Iterator[Run]:
+    def runs(state_id: int) -> Iterator[RecordBlock]:
         records = of_state[state_id]
         for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
             data = b"in front" + b"".join(records[first:last]) + b"behind"

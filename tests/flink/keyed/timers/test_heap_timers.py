@@ -15,7 +15,7 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.timers import timer_reader
 from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.flink.keyed.timers.timer_writer import RecordBlock, TimerWriter
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
@@ -96,7 +96,7 @@ def rewritten(
     for _, record in read(reader_of(like, max_parallelism), {7: block}):
         of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
 
-    def runs(state_id: int) -> Iterator[Run]:
+    def runs(state_id: int) -> Iterator[RecordBlock]:
         records = of_state[state_id]
         for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
             data = b"in front" + b"".join(records[first:last]) + b"behind"
