@@ -30,8 +30,16 @@ def result(assembled: AssembledDatabase) -> ResultDatabase:
     return ResultDatabase(
         "s3://bucket/target",
         assembled.manifest,
-        {file.name: Origin(file.source, file.source_name) for file in assembled.taken if file.name.endswith(".sst")},
-        {file.name: list(table(file.data).range_tombstones()) for file in assembled.made if file.name.endswith(".sst")},
+        {
+            file.name: Origin(file.source, file.source_name)
+            for file in assembled.reused_files
+            if file.name.endswith(".sst")
+        },
+        {
+            file.name: list(table(file.data).range_tombstones())
+            for file in assembled.new_files
+            if file.name.endswith(".sst")
+        },
     )
 
 

@@ -32,7 +32,7 @@ from simulation.bugs.planting import Plant, after, both, method, nothing
 
 Bug = partial(planting.Bug, native=True)
 
-_take, _deleted_ranges, _files = _Assembly._take, _Assembly._deleted_ranges, DatabasePlanner._files
+_reuse, _deleted_ranges, _files = _Assembly._reuse, _Assembly._deleted_ranges, DatabasePlanner._files
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
 _written, _rows_of_blocks = rows_writer._written_tables, rows_writer.rows_of_blocks
 _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
@@ -117,7 +117,7 @@ def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> di
     others = {file.name: file.extent for file in old_holders[-1].files if file.name.endswith(".sst")}
     return files | {
         file.name: piece_of(others[file.source_name])
-        for file in assembled.taken
+        for file in assembled.reused_files
         if file.source < len(old_holders) - 1 and file.source_name in others
     }
 
@@ -183,7 +183,7 @@ BUGS = [
     Bug("MANIFEST: all in one level", _live(lambda f: replace(f, level=3))),
     Bug("MANIFEST: the last sequence number is too low", _manifest(lambda m: replace(m, last_sequence=0))),
     Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
-    Bug("databases: sources are equally old", method(_Assembly, "_take", lambda s, place, *rest: _take(s, 0, *rest))),
+    Bug("databases: sources are equally old", method(_Assembly, "_reuse", lambda s, place, *rest: _reuse(s, 0, *rest))),
     Bug("databases: dirty ones are joined", _unjoined),
     Bug("databases: nothing hides foreign rows", method(_Assembly, "_deleted_ranges", lambda *_: iter(()))),
     Bug("databases: too much is hidden", _hidden(_hiding_one_group_more)),
