@@ -137,7 +137,11 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     new = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
-    seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
+    seconds = (
+        None
+        if a.metadata_time is None or b.metadata_time is None
+        else (b.metadata_time - a.metadata_time).total_seconds()
+    )
     places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
     return FileChanges.estimated(
         a.directory,

@@ -71,20 +71,20 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), dropped_states=frozenset())
 
 
-def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
+def with_stored_bytes(dropped: DroppedState, operator: Operator) -> DroppedState:
     """Return the dropped state with its `stored_bytes`, if `operator` has databases whose MANIFESTs were read.
 
     `operator` is the operator that loses the state.
     """
-    if lost.elements is not None or not any(database.tables for database in operator.databases):
-        return lost
+    if dropped.elements is not None or not any(database.tables for database in operator.databases):
+        return dropped
     tables = [
         table.extent.length
         for database in operator.databases
         for table in database.tables
-        if require_header(database.parsed).states[table.state].name == lost.name
+        if require_header(database.parsed).states[table.state].name == dropped.name
     ]
-    return replace(lost, stored_bytes=sum(tables))
+    return replace(dropped, stored_bytes=sum(tables))
 
 
 def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:

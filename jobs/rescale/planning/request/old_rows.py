@@ -48,19 +48,19 @@ def _has_keyed(operator: Operator, name: str) -> bool:
 def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:
     """Return the time of last access, in ms since 1970, up to which rows are left out."""
     if isinstance(age, timedelta):
-        if snapshot.taken is None:
+        if snapshot.metadata_time is None:
             raise RequestError(
                 "the store does not know when the snapshot was written, so an age cannot be counted back from it",
                 path=snapshot.metadata_uri,
                 expected="the time of last access up to which rows are left out, such as 2026-10-01T00:00:00Z",
                 found=state,
             )
-        return milliseconds(snapshot.taken) - age // timedelta(milliseconds=1)
-    if snapshot.taken is not None and age > snapshot.taken:
+        return milliseconds(snapshot.metadata_time) - age // timedelta(milliseconds=1)
+    if snapshot.metadata_time is not None and age > snapshot.metadata_time:
         raise RequestError(
             "the time is later than the snapshot, so all rows would be left out",
             path=snapshot.metadata_uri,
-            expected=f"a time before {instant_of(milliseconds(snapshot.taken))}",
+            expected=f"a time before {instant_of(milliseconds(snapshot.metadata_time))}",
             found=f"{state}={age.isoformat()}",
         )
     return milliseconds(age)

@@ -49,7 +49,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         _written_by(snapshot),
         metadata.version,
         metadata.checkpoint_id,
-        snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
+        snapshot.metadata_time.isoformat(sep=" ", timespec="seconds") if snapshot.metadata_time else None,
         len(snapshot.files) - 1,
         snapshot.bytes,
         snapshot.missing,
