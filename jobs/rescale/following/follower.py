@@ -25,7 +25,7 @@ from rescale.following.starts import forget_earlier_start, has_begun_anew, take_
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, request_of_values
 from rescale.planning.request.surgery_request import Values
 from rescale.runstate.certificate import read_certificate
@@ -205,7 +205,7 @@ class Follower:
             discard(self.target, keeps_follower=True)
         return planned
 
-    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
+    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> PreparedPlan:
         """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.
 
         With `ahead`, the plan is for files that are copied before the job ends (`preparation`).

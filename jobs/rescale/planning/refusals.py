@@ -71,7 +71,7 @@ def refuse_unread(operator: Operator) -> None:
         )
 
 
-def refuse_changelog(operator: Operator, wanted: Format) -> None:
+def refuse_changelog(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` if the changelog cannot be parsed, or the result would have to keep one."""
     if not operator.changelogs:
         return
@@ -83,7 +83,7 @@ def refuse_changelog(operator: Operator, wanted: Format) -> None:
                 "timers are both in a changelog and in raw keyed state, and it is not known which are current",
                 advice=MATERIALISE_CHANGELOG,
             )
-    if wanted is Format.KEEP and not becomes_databases(operator, wanted):
+    if result_format is Format.KEEP and not becomes_databases(operator, result_format):
         raise UnsupportedError(
             "the keyed state is kept in a changelog, which Rescale cannot write, and its materialised part is not in "
             "RocksDB",
@@ -116,13 +116,13 @@ def _refuse_unknown(changelog: Changelog) -> None:
             entry_layouts(require_header(part.parsed, advice=MATERIALISE_CHANGELOG))
 
 
-def refuse_names(operator: Operator, wanted: Format) -> None:
+def refuse_names(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` for a name that RocksDB's library truncates, or that `RocksDBOperationUtils` refuses.
 
     Names in the source's own directories are valid in Flink, but RocksDB's library does not accept all of them.
     """
     are_databases = becomes_databases(operator, Format.KEEP)
-    if not (are_databases or becomes_databases(operator, wanted)):
+    if not (are_databases or becomes_databases(operator, result_format)):
         return
     omitted = frozenset[str]() if are_databases else operator.dropped_states  # all states of a directory are opened
     advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
@@ -152,9 +152,9 @@ def refuse_heap(operator: Operator) -> None:
             entry_layouts(require_header(header))
 
 
-def refuse_old_rows(operator: Operator, wanted: Format) -> None:
+def refuse_old_rows(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` if old rows would be left out of state that remains in the heap's own format."""
-    if operator.cutoffs and stays_on_heap(operator, wanted):
+    if operator.cutoffs and stays_on_heap(operator, result_format):
         raise UnsupportedError(
             "old rows cannot be left out of a result in the heap's own format",
             operator=operator.label,

@@ -17,7 +17,7 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.task_log import log_text
 from rescale.flink.start import common_parallelism
 from rescale.flink_rest.client import Flink
-from rescale.planning.request.resolution import Resolved
+from rescale.planning.request.resolution import ResolvedRequest
 from rescale.planning.warnings.chains import operators_without_uid
 from rescale.text.errors import RequestError, RescaleError
 from rescale.text.names import first_of
@@ -28,7 +28,7 @@ _SHOWN = 5
 """Largest number of operators that an error names."""
 
 
-def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> None:
+def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest) -> None:
     """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
 
     `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
     from rescale.flink_rest.running_job import Job
     from rescale.planning.request.request import Request
-    from rescale.planning.request.resolution import Resolved
+    from rescale.planning.request.resolution import ResolvedRequest
     from rescale.snapshot.model import Snapshot
 
 log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
 
-            def refuse_more(resolved: Resolved) -> None:
+            def refuse_more(resolved: ResolvedRequest) -> None:
                 if isinstance(hand_over, RunJar):
                     refuse_other_ids(flink, hand_over, resolved)
 

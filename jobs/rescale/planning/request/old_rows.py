@@ -24,7 +24,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
 
     Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
     """
-    lost: list[OldRows] = []
+    dropped_rows: list[OldRows] = []
     for state, age in ages.items():
         operator, name = find_state(snapshot.operators, state, _has_keyed)
         if operator.operator_id in dropped:
@@ -34,10 +34,10 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
                 found=state,
                 advice="ask for one of the two",
             )
-        if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in lost):
+        if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in dropped_rows):
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
-        lost.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
-    return tuple(lost)
+        dropped_rows.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
+    return tuple(dropped_rows)
 
 
 def _has_keyed(operator: Operator, name: str) -> bool:

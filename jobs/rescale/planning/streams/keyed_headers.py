@@ -35,7 +35,7 @@ class PlannedHeader:
 
     @property
     def number_of_states(self) -> int:
-        """Number of states in the header; a bound if a serializer is unknown."""
+        """Number of states in the header; an upper bound if a serializer is unknown."""
         return MOST_UNKNOWN_STATES if self.parsed is None else len(self.parsed.states)
 
 
