@@ -76,7 +76,7 @@ def copied_size(plan: Plan, size: int) -> int:
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
     """Return the smallest size of a copied part: large enough for the store's limit on the number of parts."""
-    least_size = -(-stream.size // (part_limits(plan).most // 2))
+    least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
     return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
 
 
