@@ -19,7 +19,7 @@ from rescale.insight.durations import (
     PROCESS_SECONDS,
     RECORDS,
     ROWS,
-    S3_CONNECTION,
+    S3_CONNECTION_RATE,
     WORKERS_SECONDS,
     Rates,
     change_seconds,
@@ -227,4 +227,4 @@ def _bytes(tables: Iterable[LiveTable]) -> int:
 
 def _core_seconds(size: int, rates: Rates, places_in_s3: int) -> float:
     """Return the seconds in which one core moves and compares `size` bytes."""
-    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION
+    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION_RATE
