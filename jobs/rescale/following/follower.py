@@ -155,14 +155,14 @@ class Follower:
         rounds = finished_rounds(self.target)
         return read_round(self.target, rounds[-1]) if rounds else None
 
-    def is_of_this_start(self, made: Round) -> bool:
-        """Return whether a round is of the followed start of the job, and not of an earlier one."""
-        return made.checkpoint in self._pins.numbers()
+    def is_of_this_start(self, newest: Round) -> bool:
+        """Return whether the newest round is from the followed start of the job, and not from an earlier one."""
+        return newest.checkpoint in self._pins.numbers()
 
-    def has_checkpoint_after(self, made: Round) -> bool:
-        """Return whether the job has a checkpoint for a round after this one."""
-        newer = complete_checkpoints(self.job.checkpoints)[-1:] > [made.checkpoint]
-        return newer or has_begun_anew(self.job.checkpoints, made)
+    def has_checkpoint_after(self, newest: Round) -> bool:
+        """Return whether the job has a checkpoint for a round after the newest one."""
+        newer = complete_checkpoints(self.job.checkpoints)[-1:] > [newest.checkpoint]
+        return newer or has_begun_anew(self.job.checkpoints, newest)
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
@@ -179,9 +179,9 @@ class Follower:
                 self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
-            made = self._make(planned)
-            self._prune(made)
-            return made
+            finished = self._make(planned)
+            self._prune(finished)
+            return finished
 
     def plan_last(self) -> RoundPlan:
         """Plan the last round: from the newest checkpoint in its own place, not from pins, into the target itself."""
@@ -219,8 +219,8 @@ class Follower:
         if the target does not follow another directory in the same shape, nothing is done.
         """
         complete_newest_round(self.target)
-        made = self.newest_round()
-        if made is not None and take_over(self.target, self.job, made, self._prefixes):
+        newest = self.newest_round()
+        if newest is not None and take_over(self.target, self.job, newest, self._prefixes):
             begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
             self.say(f"the job was started again, and its checkpoints are in {self.job.checkpoints} now")
 
@@ -316,12 +316,12 @@ class Follower:
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
-        made = describe_round(plan, read_certificate(target), round_before(self.target, plan))
+        finished = describe_round(plan, read_certificate(target), round_before(self.target, plan))
         seconds = time.monotonic() - planned.begun
-        last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
-        made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)
-        write_round(self.target, made)
-        return made
+        last = seconds if planned.kind is RoundKind.ROUND else finished.last_round_seconds
+        finished = replace(finished, reason=planned.reason, seconds=seconds, last_round_seconds=last)
+        write_round(self.target, finished)
+        return finished
 
     def move_last(self, planned: RoundPlan) -> None:
         """Claim the target for the last round, then move and certify it."""
@@ -381,13 +381,13 @@ def _values(options: Values) -> Values:
     return {**{row.name: row.unset for row in OPTIONS}, **options}
 
 
-def pause_after(made: Round, most: int | None) -> float:
-    """Return the seconds to wait until a round has read and written at most `most` bytes a second on average."""
-    if most is None or made.seconds is None:
+def pause_after(finished: Round, bytes_per_second: int | None) -> float:
+    """Return the seconds to wait until a round has read and written at most `bytes_per_second` on average."""
+    if bytes_per_second is None or finished.seconds is None:
         return 0.0
-    return max(0.0, (made.bytes_read + made.bytes_changed) / most - made.seconds)
+    return max(0.0, (finished.bytes_read + finished.bytes_changed) / bytes_per_second - finished.seconds)
 
 
-def _wait(made: Round, pause: float) -> str:
+def _wait(finished: Round, pause: float) -> str:
     limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
-    return f"{limited}a checkpoint after {made.checkpoint}"
+    return f"{limited}a checkpoint after {finished.checkpoint}"
