@@ -122,7 +122,7 @@ class Bulk:
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
             flink.run_jar(self.cluster.jar, self.job_id, start, "Bulk", self.arguments, self.jar.configuration)
-            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run")
+            wait_until(lambda: (job := flink.job_overview(self.job_id)) is not None and job.runs, "the job to run")
         return time.monotonic()
 
     @property
@@ -132,7 +132,7 @@ class Bulk:
 
     def runs(self) -> bool:
         with self.cluster.open() as flink:
-            return (line := flink.line(self.job_id)) is not None and line.runs
+            return (job := flink.job_overview(self.job_id)) is not None and job.runs
 
     def changed(self) -> int:
         """Return the number of keys that the job has written since its start, as of this call.

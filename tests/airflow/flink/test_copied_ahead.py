@@ -57,8 +57,8 @@ class Story:
         params.update(flink=self.cluster.address, job=self.job_id, jar="counts.jar", target=str(self.target))
         params.update(taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
-        looked = {"before": msgspec.to_builtins(self.before)}
-        return _prepare(None, looked, dict(params.validate()), instance)
+        look_output = {"before": msgspec.to_builtins(self.before)}
+        return _prepare(None, look_output, dict(params.validate()), instance)
 
     def times(self) -> dict[str, int]:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}

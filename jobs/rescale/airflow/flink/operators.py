@@ -37,8 +37,11 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
-"""Time between two questions, and before the first. A worker takes seconds to exit after it has deferred a task; if the
-task resumed before, Airflow would consider it lost (`SchedulerJobRunner.process_executor_events`)."""
+"""Time between two questions, and before the first.
+
+A worker takes seconds to exit after it has deferred a task; if the task resumed before, Airflow would consider it lost
+(`SchedulerJobRunner.process_executor_events`).
+"""
 
 
 class WaitingOperator(BaseOperator):
@@ -92,15 +95,15 @@ class TakeSavepoint(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            before = job_to_restart_of(required_output(LOOK, self.before))
-            if before.taking in (StopMode.STOP, StopMode.CANCEL):
-                _mark(context, before).refuse_ended_task()
-            if before.taking is not StopMode.CHECKPOINT:
-                return self._result(take_savepoint(before, self._run_name(context)))
+            old_job = job_to_restart_of(required_output(LOOK, self.before))
+            if old_job.taking in (StopMode.STOP, StopMode.CANCEL):
+                _mark(context, old_job).refuse_ended_task()
+            if old_job.taking is not StopMode.CHECKPOINT:
+                return self._result(take_savepoint(old_job, self._run_name(context)))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-                return self._finish(stop_at_checkpoint(before, _mark(context, before)))
+                return self._finish(stop_at_checkpoint(old_job, _mark(context, old_job)))
 
 
 class HandOverJob(WaitingOperator):
@@ -130,9 +133,11 @@ class HandOverJob(WaitingOperator):
             start = Start(**required_output(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("start the job: %s", start.command)
-            before = job_to_restart_of(self.before) if self.before else None
-            hand_over = before.hand_over if before is not None else hand_over_of(required_output(LOOK, self.hand_over))
-            return self._result(hand_job_over(hand_over, start, self._run_name(context), before))
+            old_job = job_to_restart_of(self.before) if self.before else None
+            hand_over = (
+                old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
+            )
+            return self._result(hand_job_over(hand_over, start, self._run_name(context), old_job))
 
     def _finish(self, answer: Answer) -> Answer:
         return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)
@@ -158,23 +163,23 @@ class GoBack(WaitingOperator):
 
     def _start_again(self, context: Context) -> Answer:
         with task_errors():
-            before: JobToRestart = job_to_restart_of(required_output(LOOK, self.before))
-            savepoint = self.source(context, before)
+            old_job: JobToRestart = job_to_restart_of(required_output(LOOK, self.before))
+            savepoint = self.source(context, old_job)
             if savepoint is not None:
-                start = Start(savepoint, before.parallelism, None)
+                start = Start(savepoint, old_job.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
             run = self._run_name(context)
-            if _mark(context, before).went_back and started_job(before, run, savepoint, again=True) is None:
+            if _mark(context, old_job).went_back and started_job(old_job, run, savepoint, with_old_shape=True) is None:
                 raise RescaleError(
                     "an earlier try of this task has started the job again, and that job has ended since",
-                    operator=before.name,
+                    operator=old_job.name,
                     expected="the job that was started again",
                     advice="if no other run has taken that job over, start it from its own last checkpoint",
                 )
-            self._end_pending_work(context, before)
+            self._end_pending_work(context, old_job)
             if savepoint is None:
-                savepoint = self.source(context, before)  # known once the job has ended
-            return self._gone_back(context, before, self._result(go_back(before, run, savepoint)))
+                savepoint = self.source(context, old_job)  # known once the job has ended
+            return self._gone_back(context, old_job, self._result(go_back(old_job, run, savepoint)))
 
     def answered(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the job runs again."""
@@ -182,28 +187,28 @@ class GoBack(WaitingOperator):
         with task_errors():
             return self._gone_back(context, job_to_restart_of(self.before), answer)
 
-    def leave(self, context: Context, before: JobToRestart) -> None:
+    def leave(self, context: Context, old_job: JobToRestart) -> None:
         """Leave what the run has made to another run. Called when the job runs again, once or more."""
 
-    def _gone_back(self, context: Context, before: JobToRestart, answer: Answer) -> Answer:
+    def _gone_back(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
         """Return the result of the task when the job runs again; `answer` describes that job."""
         if answer.get("went_back") is False:
             return answer
-        _mark(context, before).set_went_back()
-        self.leave(context, before)
+        _mark(context, old_job).set_went_back()
+        self.leave(context, old_job)
         # A request to start the new job, whose answer was lost, may have come through meanwhile.
-        self._end_pending_work(context, before)
-        return {**answer, "in_place_of": before.job_id}
+        self._end_pending_work(context, old_job)
+        return {**answer, "in_place_of": old_job.job_id}
 
-    def _end_pending_work(self, context: Context, before: JobToRestart) -> None:
+    def _end_pending_work(self, context: Context, old_job: JobToRestart) -> None:
         """End what would run beside the job that is started again; defer the task while that takes time."""
-        while (question := end_pending_work(before, self._run_name(context))) is not None:
+        while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
                 self._defer(question, "cleared")
 
-    def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
+    def source(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it."""
-        return self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
+        return self.taken["savepoint"] if self.taken and self.taken["job"] == old_job.job_id else None
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended. From now on the job must be started again, whatever others say."""
@@ -212,9 +217,9 @@ class GoBack(WaitingOperator):
         return self._start_again(context)
 
 
-def _mark(context: Context, before: JobToRestart) -> CancelMark:
+def _mark(context: Context, old_job: JobToRestart) -> CancelMark:
     ti = context["ti"]
-    return CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)
+    return CancelMark(task_state(context.get("task_state_store"), ti), ti, old_job.job_id)
 
 
 def _answer(event: dict[str, Any]) -> Answer:

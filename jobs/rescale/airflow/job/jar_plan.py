@@ -24,7 +24,7 @@ from rescale.text.names import first_of
 
 log = logging.getLogger(__name__)
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 """Largest number of operators that an error names."""
 
 
@@ -53,7 +53,7 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     if not old.keys() <= known:
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _SHOWN)}"
+            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _MOST_SHOWN)}"
         )
         return
     at_risk = [
@@ -65,7 +65,8 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
             "chaining of operators (the job was not stopped)",
             path=flink.address,
             expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
-            found=f"{first_of(unknown, _SHOWN)}; state that may have no operator then: {first_of(at_risk, _SHOWN)}",
+            found=f"{first_of(unknown, _MOST_SHOWN)}; state that may have no operator then: "
+            f"{first_of(at_risk, _MOST_SHOWN)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
             f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',

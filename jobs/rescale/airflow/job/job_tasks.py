@@ -78,28 +78,28 @@ class GoBackIfNeeded(GoBack):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            before = required_output(LOOK, self.before)
-        if _was_handed_over(context["ti"], before):
+            old_job = required_output(LOOK, self.before)
+        if _was_handed_over(context["ti"], old_job):
             skip_task("no need to go back: the job was handed over")
-        if before["taking"] == StopMode.RUN_ON:
+        if old_job["taking"] == StopMode.RUN_ON:
             skip_task("no need to go back: the run does not stop the job")
         return super().execute(context)
 
-    def source(self, context: Context, before: JobToRestart) -> str | None:
+    def source(self, context: Context, old_job: JobToRestart) -> str | None:
         """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled the job."""
-        source, pull = super().source(context, before), context["ti"].xcom_pull
+        source, pull = super().source(context, old_job), context["ti"].xcom_pull
         if source is not None:
             return source
         for task_id in (TAKE, FOLLOW):
-            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
-                known = pull(task_ids=task_id, key=CANCELS_AFTER)
+            if pull(task_ids=task_id, key=CANCELS) == old_job.job_id:
+                known_number = pull(task_ids=task_id, key=CANCELS_AFTER)
                 with form_access(trimmed_values(context["params"]), reads_source=True):
                     from rescale.airflow.flink.checkpoint_stop import restart_of
 
-                    return restart_of(before, known)
+                    return restart_of(old_job, known_number)
         return None
 
-    def leave(self, context: Context, before: JobToRestart) -> None:
+    def leave(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds, if the run has made any. Errors are only logged: the job runs again."""
         ti = context["ti"]
         if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
@@ -110,7 +110,7 @@ class GoBackIfNeeded(GoBack):
                 from rescale.airflow.claims import this_run
                 from rescale.airflow.live.next_run import leave_rounds
 
-                advice = leave_rounds(target, before.directory, this_run(context["dag_run"]))
+                advice = leave_rounds(target, old_job.directory, this_run(context["dag_run"]))
         except RescaleError as error:
             self.log.warning("the rounds cannot be left to another run: %s", error)
         else:
@@ -122,19 +122,19 @@ class GoBackIfNeeded(GoBack):
         return super()._finish(answer)
 
 
-def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
+def _was_handed_over(ti: Any, old_job: Mapping[str, Any]) -> bool:
     """Return whether this job was handed over.
 
     The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
     """
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
-    return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]
+    return answer is not None and answer.get("in_place_of", old_job["job_id"]) == old_job["job_id"]
 
 
-def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
-    from rescale.airflow.flink.last_checkpoint import REPEATED
+    from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
     from rescale.airflow.job.claim_mode import refuse_no_claim
     from rescale.airflow.job.followable import refuse_unfollowable_job
@@ -150,12 +150,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
-    before = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
-    request = request_of(params, {"source": join(before.directory, "savepoint"), **pulled_places(known, ti)})
+    old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
+    request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
     check_renames(request, hand_over)
     of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
-    with open_flink(before.flink) as flink:
-        job = flink.job(before.job_id)
+    with open_flink(old_job.flink) as flink:
+        job = flink.job(old_job.job_id)
         if job is not None:
             check_shape(job, request)
             check_proof(job, request, proof_of(params), of_files=of_files)
@@ -174,16 +174,16 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             if live is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
-                _check_plan(latest, request, before.directory, live)
-                log.info("%s %s", REPEATED, first_checkpoint(flink, before.job_id))
+                _check_plan(latest, request, old_job.directory, live)
+                log.info("%s %s", REPEATED_RECORDS, first_checkpoint(flink, old_job.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
         _check_places(request)
     return {
-        "before": msgspec.to_builtins(before),
+        "before": msgspec.to_builtins(old_job),
         "hand_over": msgspec.to_builtins(hand_over),
-        "parallelism": request.parallelism.get("", before.parallelism),
+        "parallelism": request.parallelism.get("", old_job.parallelism),
     }
 
 
@@ -271,33 +271,33 @@ def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] =
 
 def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
-    looked = ti.xcom_pull(task_ids=LOOK)
-    if looked is None:
+    look_output = ti.xcom_pull(task_ids=LOOK)
+    if look_output is None:
         return f"nothing is done to the job before the task {LOOK!r} has finished"
-    before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
-    name = f"the job {before['name']!r}"
-    if before["taking"] == StopMode.RUN_ON:
+    old_job, back = look_output["before"], ti.xcom_pull(task_ids=GO_BACK)
+    name = f"the job {old_job['name']!r}"
+    if old_job["taking"] == StopMode.RUN_ON:
         return f"the run does not stop {name}: {RAN_ON}"
-    if back is not None and back.get("in_place_of", before["job_id"]) == before["job_id"]:
+    if back is not None and back.get("in_place_of", old_job["job_id"]) == old_job["job_id"]:
         return f"{name} runs again: {describe_answer(back)}"
-    if _was_handed_over(ti, before):
+    if _was_handed_over(ti, old_job):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if (started := _job_of_result(ti, before)) is not None:
+    if (started := _job_of_result(ti, old_job)) is not None:
         return (
             f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
         )
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 
-def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
+def _job_of_result(ti: Any, old_job: Mapping[str, Any]) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and started_job(job_to_restart_of(before), f"{ti.dag_id}/{ti.run_id}", target)
+        return target and started_job(job_to_restart_of(old_job), f"{ti.dag_id}/{ti.run_id}", target)
     except RescaleError:
         return None
 
 
-look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)
+look = rescale_task(_look_at_job, LOOK, "Look at the job", multiple_outputs=True)
