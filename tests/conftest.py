@@ -91,7 +91,7 @@ class Together(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
-    config.option.loadscopereorder = False  # the order is that of the next hook, not that of the number of tests
+    config.option.loadscopereorder = False  # the next hook sets the order, which is not by number of tests
     return Together(config, log)
 
 
@@ -112,7 +112,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     distribution = sys.modules.get("oracle.distribution")  # a test that uses Flink has imported it
     if distribution and session.items and not session.config.option.collectonly:
         for _ in distribution.fetch(everything=any(item.get_closest_marker("slow") for item in session.items)):
-            pass  # what is not to be had, a test that needs it will say
+            pass  # tests report a jar that they need and that could not be fetched
     gc.freeze()
     gc.enable()
 
@@ -126,8 +126,8 @@ def s3() -> Iterator[S3Server]:
     with s3_server() as server:
         before = dict(os.environ)
         os.environ.update(server.environment)
-        stores._s3.cache_clear()  # of another session in this process, and its server
-        stores._s3()  # now: the first test to use it may have named another endpoint, for processes that it starts
+        stores._s3.cache_clear()  # an earlier session in this process may have left its store, whose server has ended
+        stores._s3()  # opened now: the first test to use it may have set another endpoint, for its child processes
         yield server
         os.environ.clear()
         os.environ.update(before)

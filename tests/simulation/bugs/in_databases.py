@@ -28,7 +28,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.runstate import certified_files, publication
 from rescale.snapshot.keyed_state import Database
 from simulation.bugs import planting
-from simulation.bugs.planting import Plant, after, both, method, nothing
+from simulation.bugs.planting import Planter, after, both, method, nothing
 
 Bug = partial(planting.Bug, native=True)
 
@@ -39,8 +39,8 @@ _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._databas
 _changed, _certified_files = certified_files._changed_files, verdict.certified_files
 
 
-def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
-    """Return a plant that changes each MANIFEST when it is written."""
+def _manifest(change: Callable[[Manifest], Manifest]) -> Planter:
+    """Return a planter that changes each MANIFEST when it is written."""
 
     def changed(manifest: Manifest, path: str) -> bytes:
         return write_manifest(change(manifest), path)
@@ -48,11 +48,11 @@ def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
     return reduce(both, (method(module, "write_manifest", changed) for module in (assembly, compaction, rows_writer)))
 
 
-def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Plant:
+def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Planter:
     return _manifest(lambda m: replace(m, column_families=tuple(map(change, m.column_families))))
 
 
-def _live(change: Callable[[LiveFile], LiveFile]) -> Plant:
+def _live(change: Callable[[LiveFile], LiveFile]) -> Planter:
     return _families(lambda family: replace(family, files=tuple(map(change, family.files))))
 
 
@@ -84,7 +84,7 @@ def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
     return replace(family, files=tuple(with_epoch(file, epoch) for file, epoch in files))
 
 
-def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
+def _hidden(change: Callable[[LiveFile], LiveFile]) -> Planter:
     """Change the file of range tombstones that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
@@ -141,7 +141,7 @@ def _with_states_exchanged(tables: Mapping[str, Any], created: int) -> Any:
     return _new_manifest(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
 
 
-def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Plant:
+def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Planter:
     def changed(plan: Any, operator: Any, subtask: int, covers: Any, files: Any) -> Any:
         return _database_handle(plan, operator, subtask, covers, change(dict(files)))
 
