@@ -11,9 +11,10 @@ downtime begins with the cancel (or the request to stop) and ends when all tasks
 shows it. A plain restart is a cancel after a checkpoint, and a start from it in the same shape. At most 5 seconds more
 than a plain restart are allowed. Every record of a result is compared with its source afterwards.
 
-The parts are those of the last cut-over; the last round is one of them if the job made another checkpoint right before
-the cancel. The last columns have the keys that the job changed per second, before it was followed and while it was
-followed; then the seconds that the newest round had predicted for the last round, and those that the last round took.
+The table shows the parts of the downtime of the last cut-over; the last round is one of them if the job made another
+checkpoint right before the cancel. The last columns have the keys that the job changed per second, before it was
+followed and while it was followed; then the seconds that the newest round had predicted for the last round, and those
+that the last round took.
 
 With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
 cluster of its own: if one fails, its line says why, and the others are still measured.
@@ -59,8 +60,8 @@ from support.session_cluster import SessionCluster, session_cluster, wait_until
 
 RESCALE = str(Path(sys.executable).with_name("rescale"))
 VALUE_SIZE, KEY_BYTES = 1000, 20
-BAR_SECONDS = 5
-ENOUGH_BYTES = 100_000_000
+MOST_ADDED_SECONDS = 5
+FEW_NEW_BYTES = 100_000_000
 SHAPES = ((6, 128), (4, 1000))
 SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism."""
@@ -69,11 +70,13 @@ WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"},
 """Values of the form for each treatment of the files of the last checkpoint."""
 
 SPLITS = 6
-"""Parallelism with which every job starts. The source makes a split for each of its first subtasks. A subtask without a
-split would finish, and the parallelism of an operator with finished subtasks cannot change."""
+"""Parallelism with which every job starts. The source makes a split for each of its first subtasks.
+
+A subtask without a split would finish, and the parallelism of an operator with finished subtasks cannot change.
+"""
 
 TIMEOUT_SECONDS = 3600
-LOOK_SECONDS = 5.0
+RATE_SECONDS = 5.0
 FETCH_SECONDS = 1.5
 """Seconds, longer than the interval (1 second) at which the session cluster fetches metrics."""
 
@@ -122,7 +125,7 @@ class Bulk:
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
             flink.run_jar(self.cluster.jar, self.job_id, start, "Bulk", self.arguments, self.jar.configuration)
-            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run")
+            wait_until(lambda: (job := flink.job_overview(self.job_id)) is not None and job.runs, "the job to run")
         return time.monotonic()
 
     @property
@@ -132,7 +135,7 @@ class Bulk:
 
     def runs(self) -> bool:
         with self.cluster.open() as flink:
-            return (line := flink.line(self.job_id)) is not None and line.runs
+            return (job := flink.job_overview(self.job_id)) is not None and job.runs
 
     def changed(self) -> int:
         """Return the number of keys that the job has written since its start, as of this call.
@@ -230,7 +233,7 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
             median(seconds),
             max(seconds),
             max(seconds) - plain,
-            BAR_SECONDS,
+            MOST_ADDED_SECONDS,
             cuts[-1].parts,
             median(cut.keys_before for cut in cuts),
             median(cut.keys_meanwhile for cut in cuts),
@@ -248,7 +251,7 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
             middle,
             max(seconds),
             max(seconds) - plain,
-            BAR_SECONDS,
+            MOST_ADDED_SECONDS,
             ahead[-1][1],
         )
     through = savepoint(bulk, "savepoint")
@@ -287,7 +290,7 @@ def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
         take_checkpoint(flink, bulk.job_id)
         wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
     bulk.remove_older()
-    before = bulk.keys_a_second(LOOK_SECONDS)
+    before = bulk.keys_a_second(RATE_SECONDS)
     target = join(bulk.home, name)
     form = changes if bulk.refers else {"max_parallelism": maximum, **changes}
     story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, **form)
@@ -312,8 +315,8 @@ def copied_ahead(bulk: Bulk, name: str) -> tuple[float, str]:
     command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
     begun = time.monotonic()
     with bulk.cluster.open() as flink:
-        new_bytes = ENOUGH_BYTES + 1
-        while new_bytes > ENOUGH_BYTES:
+        new_bytes = FEW_NEW_BYTES + 1
+        while new_bytes > FEW_NEW_BYTES:
             take_checkpoint(flink, bulk.job_id)
             answer = subprocess.run(
                 [*command, checkpoints, "--prepare", "--output", "json"], check=True, stdout=subprocess.PIPE
@@ -356,7 +359,7 @@ def _watched(bulk: Bulk) -> Iterator[list[float]]:
     def watch() -> None:
         while not ended.is_set():
             with suppress(httpx.HTTPError, KeyError):
-                rate = bulk.keys_a_second(LOOK_SECONDS)
+                rate = bulk.keys_a_second(RATE_SECONDS)
                 if bulk.runs():
                     rates.append(rate)
 

@@ -43,7 +43,7 @@ class _Rounds:
     def begin(self, records: int | None) -> None:
         """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here.
 
-        Rounds, whose first order moves an unknown number, mostly move fewer.
+        For rounds, whose first order does not say how many bytes it moves, the modules are imported here.
         """
         if (records or 0) > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records or 0).begin()
@@ -52,7 +52,7 @@ class _Rounds:
             load_worker_modules()
 
     def carry_out(self, order: Order) -> None:
-        from move_and_validate import steps_of_a_run  # imported late: `begin` starts workers before
+        from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first
 
         plan = load_plan_of_sides(order.plan, order.result)
         permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target

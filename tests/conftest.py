@@ -26,39 +26,46 @@ from support.untouched import Untouched, untouched
 
 __all__ = ["errors_can_be_shown_in_forms"]
 
-# A shell without job control starts a background command that ignores SIGINT, and so would all programs of the tests.
+# A shell without job control starts background commands with SIGINT ignored. All programs that tests start would
+# inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
-# also where the environment asks for nothing to be left.
+# Hundreds of processes import the same packages, Airflow's above all. So bytecode is written in any case: what one
+# process has compiled, the next ones reuse.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 register_profiles()
 
-# What is imported and collected stays to the end: the garbage collector looks for nothing in it.
+# Objects of imports and of the collection stay until the end, so the garbage collector need not search them.
 gc.disable()
 
 LONGEST_FIRST = ("whole_airflow", "oracle", "k8s", "execution", "demo", "airflow", "flink")
-"""Folders whose tests take longest and begin first, so that no worker is left alone with them."""
+"""Folders whose tests take longest.
+
+They begin first, so that no worker is still busy with them when the others have ended.
+"""
 
 TOGETHER = {f"tests/{folder}" for folder in ("whole_airflow", "whole_airflow/job", "k8s", "oracle", "airflow/flink")}
-"""Folders whose tests share what is dear to start."""
+"""Folders whose tests share something that starts slowly, such as a Flink.
+
+One worker gets all tests of such a folder.
+"""
 
 APART = {"tests/oracle/test_cases.py"}
-"""Takes so long that it may as well start all that again, where there are workers enough."""
+"""Files that take so long that another worker gets them if there are more than two, and starts all that again."""
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""Number of tests with a whole Airflow from which a second one is worth its start, for those with jobs of Flink."""
+"""Number of tests with a whole Airflow from which a second one, for those with jobs of Flink, is worth its start."""
 
 
 class Folder(pytest.Package):
-    """A folder of tests, which a fixture of `scope="package"` is there for: it ends with the last of them."""
+    """A folder of tests: a fixture with `scope="package"` ends with the last test of its folder."""
 
     def setup(self) -> None:
-        """There is no `__init__.py` to set up: it would make `tests/airflow` the `airflow` of imports."""
+        """Set up nothing: folders have no `__init__.py`, which would make `tests/airflow` the `airflow` of imports."""
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
@@ -67,7 +74,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
 
 
 class Together(LoadScopeScheduling):
-    """Gives all tests of a file, of an Airflow or of a Flink to one worker if several share the tests (`-n 2`)."""
+    """Scheduler for several workers (`-n 2`): all tests of a file, of an Airflow or of a Flink go to one worker."""
 
     @cached_property
     def _one_airflow(self) -> bool:
@@ -84,7 +91,7 @@ class Together(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
-    config.option.loadscopereorder = False  # the order is that of the next hook, not that of the number of tests
+    config.option.loadscopereorder = False  # the next hook sets the order, which is not by number of tests
     return Together(config, log)
 
 
@@ -98,29 +105,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fetch what tests need of Flink, before the first of them and outside of its time limit.
+    """Fetch the jars of Flink that tests need, before the first test and outside of its time limit.
 
-    The garbage collector then looks at what tests make, and at nothing that was there before.
+    From here on, the garbage collector only searches objects that are made by tests.
     """
     distribution = sys.modules.get("oracle.distribution")  # a test that uses Flink has imported it
     if distribution and session.items and not session.config.option.collectonly:
         for _ in distribution.fetch(everything=any(item.get_closest_marker("slow") for item in session.items)):
-            pass  # what is not to be had, a test that needs it will say
+            pass  # tests report a jar that they need and that could not be fetched
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def s3() -> Iterator[S3Server]:
-    """An S3 server; this process and those that it starts use it.
+    """An S3 server, which this process and its children use.
 
-    It is there from the beginning: Spark's workers have the environment of the moment in which Spark was started.
+    It runs from the beginning, because Spark's workers keep the environment in which Spark was started.
     """
     with s3_server() as server:
         before = dict(os.environ)
         os.environ.update(server.environment)
-        stores._s3.cache_clear()  # of another session in this process, and its server
-        stores._s3()  # now: the first test to use it may have named another endpoint, for processes that it starts
+        stores._s3.cache_clear()  # an earlier session in this process may have left its store, whose server has ended
+        stores._s3()  # opened now: the first test to use it may have set another endpoint, for its child processes
         yield server
         os.environ.clear()
         os.environ.update(before)
@@ -128,7 +135,7 @@ def s3() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def sources() -> Iterator[Untouched | None]:
-    """The committed snapshots, where the system tells who touches files."""
+    """The watch over the committed snapshots; None where the system does not report who changes files."""
     if sys.platform != "linux":
         yield None
         return
@@ -138,13 +145,13 @@ def sources() -> Iterator[Untouched | None]:
 
 @pytest.fixture(autouse=True)
 def knows_no_directories() -> None:
-    """Each test begins as a process does, which has written nowhere yet."""
+    """Let each test begin like a new process, which has not written into any directory."""
     owned.forget()
 
 
 @pytest.fixture(autouse=True)
 def keeps_its_store(s3: S3Server) -> Iterator[None]:  # noqa: ARG001
-    """Go back to the S3 store of this session after a test that forgot it, and may have opened one of its own."""
+    """Restore the S3 store of this session after a test that has replaced it."""
     before = stores._s3()
     yield
     if stores._s3() is not before:
@@ -154,16 +161,16 @@ def keeps_its_store(s3: S3Server) -> Iterator[None]:  # noqa: ARG001
 
 @pytest.fixture(autouse=True)
 def waits_for_the_disk() -> Iterator[None]:
-    """Do nothing; folders may override this."""
+    """Turn fsync off; folders may override this fixture."""
     with no_waits():
         yield
 
 
 @pytest.fixture(autouse=True)
 def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iterator[None]:
-    """Check that tests write nothing to S3 but where a plan, or the test itself, says (`support.bucket_policy`).
+    """Check that tests write to S3 only where a plan, or the test itself, allows it (`support.bucket_policy`).
 
-    And no process opens a file of a committed snapshot for writing, or does more to it.
+    Also check that no process changes a file of a committed snapshot, or opens it for writing.
     """
     yield
     refused, touched = s3.take_refused(), sources.take_touched() if sources else []
@@ -173,7 +180,7 @@ def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iter
 
 @pytest.fixture(scope="session")
 def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """Another one, of another make, which nothing uses by itself (`uses_strict_s3`)."""
+    """A second S3 server, of another make; only tests with `uses_strict_s3` use it."""
     refusals = tmp_path_factory.mktemp("strict-policy") / "refused"
     with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server, policed(server, refusals) as kept:
         yield kept
@@ -181,7 +188,7 @@ def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture
 def uses_strict_s3(strict_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """This process uses it as long as the test runs."""
+    """Let this process use the strict S3 server during the test."""
     for name, value in strict_s3.environment.items():
         monkeypatch.setenv(name, value)
     store = S3Store()

@@ -1,4 +1,4 @@
-"""All random examples of the properties of which the quick tests try a part (`support.examples`)."""
+"""All random examples of the property tests; the quick tests only try a part of them (`support.examples`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 
 
 def folders() -> list[str]:
-    """Return the folders of tests with properties, a few words of each file telling."""
+    """Return the folders with property tests, which the text of their files shows."""
     with_properties = (path for path in TESTS.rglob("test_*.py") if b"\n@given(" in path.read_bytes())
     return sorted({path.relative_to(TESTS).parts[0] for path in with_properties})
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from the source distribution, as an index gets it."""
+    """Return the wheel, built from the source distribution as for a package index."""
     need("uv", "the wheel is built with it")
     folder = tmp_path_factory.mktemp("wheel")
     uv("build", "--quiet", "--out-dir", str(folder), str(ROOT))

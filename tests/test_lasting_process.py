@@ -39,7 +39,7 @@ def order_of(plan: Plan, result: Path) -> Order:
 def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = tmp_path / "hook"
     hook.mkdir()
-    for name, value in Faults(str(tmp_path / "calls")).environment(hook).items():  # no work is little
+    for name, value in Faults(str(tmp_path / "calls")).environment(hook).items():  # even a little work starts workers
         monkeypatch.setenv(name, value)
     seen = []
     with Watch() as watch, monkeypatch.context() as patched:

@@ -45,9 +45,9 @@ def result_of(uri: str) -> None:
 
 
 class LongLooks:
-    """Clock of a reader: nearly all of its patience passes between two looks, in which a sender gives a sign of life.
+    """Clock of a reader: nearly all of its patience passes between two looks, but the sender gives signs of life.
 
-    `end_sender` is called in the last of so many looks.
+    `end_sender` is called in look number `looks`, the last one.
     """
 
     def __init__(self, place: str, looks: int, end_sender: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""A step's process: what it says is passed on, none of it stays open, and what it may leave in place of a result."""
+"""A step's process: its output is passed on, no file or pipe stays open, and a damaged result is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.text.errors import StoreError
 
 
 class _Told(StrEnum):
-    """A main of this test."""
+    """Name of the script that the test starts as a step."""
 
     STEP = "told_step"
 

@@ -1,4 +1,4 @@
-"""No test touches a committed snapshot; here is that it would be noticed, whoever does it."""
+"""Tests must not touch a committed snapshot; it is noticed if any process does."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import StoreError
 from rescale.ticks import Tick
 
-Say = Callable[[str], None]
-Draw = Callable[[Tick], None]
+PrintLine = Callable[[str], None]
+DrawTick = Callable[[Tick], None]
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class LastingProcess:
     def __init__(
         self,
         master: str,
-        say: Say,
+        say: PrintLine,
         *,
         drawn: bool = False,
         record_bytes: int | None = None,
@@ -61,7 +61,7 @@ class LastingProcess:
         self._arguments = ["--master", master, *known, *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
-        self._draw: Draw | None = None
+        self._draw: DrawTick | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._ending = ExitStack()
@@ -81,8 +81,8 @@ class LastingProcess:
         self,
         plan: Plan,
         proof: Proof,
-        say: Say | None = None,
-        draw: Draw | None = None,
+        say: PrintLine | None = None,
+        draw: DrawTick | None = None,
         meanwhile: Callable[[], str] | None = None,
     ) -> None:
         """Move and validate a claimed plan, as `carry_out` does."""
@@ -99,8 +99,8 @@ class LastingProcess:
     def carry_out(
         self,
         order: Order,
-        say: Say | None = None,
-        draw: Draw | None = None,
+        say: PrintLine | None = None,
+        draw: DrawTick | None = None,
         meanwhile: Callable[[], str] | None = None,
     ) -> None:
         """Carry out a run. Meanwhile `say` gets the lines of the process, and `draw` its ticks.

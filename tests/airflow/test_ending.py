@@ -256,15 +256,15 @@ def test_failed_tasks_are_named(plan: Plan) -> None:
     assert ended({}).found is None
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_rejection_is_reported_with_the_state_of_the_target(is_there: bool, plan: Plan) -> None:
+@pytest.mark.parametrize("is_published", [True, False])
+def test_rejection_is_reported_with_the_state_of_the_target(is_published: bool, plan: Plan) -> None:
     """Another run of the plan may have published before the answer."""
-    if is_there:
+    if is_published:
         execute_without_spark(plan)
     answer = {"approved": False, "plan": plan.digest, "words": "rejected by ada"}
     error = ended({**planned(plan), (ASK, APPROVED): answer}, failed=("approve", "rejected"))
     assert error.found == "rejected by ada"
-    assert ("nothing was published" in error.what) is not is_there
+    assert ("nothing was published" in error.what) is not is_published
 
 
 RUNS = {"job": "2" * 32, "name": "clicks", "parallelism": 3, "restored_from": "/savepoints/1"}

@@ -1,4 +1,4 @@
-"""State of tasks where Airflow has no state stores: in variables, each owner for itself."""
+"""State of tasks before Airflow had state stores: it is kept in variables, separately for each owner."""
 
 from __future__ import annotations
 

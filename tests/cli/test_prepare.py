@@ -1,4 +1,4 @@
-"""`rescale run --prepare`: what it answers and refuses, and what it does where Flink deletes a checkpoint meanwhile."""
+"""`rescale run --prepare`: its answers, its refusals, and a checkpoint that Flink deletes while it is copied."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WITHOUT_JAVA = {**{name: value for name, value in os.environ.items() if name != 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A savepoint that is worth workers."""
+    """A savepoint that is large enough for workers to start."""
     source = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(source, LITTLE_BYTES + (LITTLE_BYTES >> 3), value_size=10_000)
     yield source

@@ -23,7 +23,7 @@ from support.resuming import Case, assert_right
 from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
-from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
+from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -50,9 +50,9 @@ class Account:
                 "expiry_time": end.isoformat(),
             }
 
-    def decide(self, asked: Asked) -> Treatment:
+    def decide(self, request: WireRequest) -> Treatment:
         """Carry out the request, or refuse it with S3's answer to an expired token."""
-        token = asked.headers["X-Amz-Security-Token"]
+        token = request.headers["X-Amz-Security-Token"]
         with self._lock:
             self._used[token] = self._used.get(token, 0) + 1
             if self._used[token] <= self.lives:
@@ -75,7 +75,7 @@ def case_in(bucket: str, work: Path) -> Case:
 def test_run_with_renewed_credentials_completes(
     bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Thirty and more requests that are sent at once may all have the same credentials.
+    # More than thirty requests may be sent with the same credentials at once.
     account, case = Account(lives=60), case_in(bucket, tmp_path)
     target = case.target()
     credentials = RefreshableCredentials.create_from_metadata(account.new_token(), account.new_token, "test")

@@ -16,7 +16,7 @@ from rescale.storage.store import open_store
 from support import warm
 from support.edited import edit, relocated
 from support.faults import WRITES, Faults, Kind
-from support.resuming import KILLED, Case, assert_right, assert_right_or_not_there, is_there, real_run
+from support.resuming import KILLED, Case, assert_right, assert_right_or_unpublished, is_there, real_run
 from support.slow import Share, in_shares
 
 SHAPES = {
@@ -74,7 +74,7 @@ def test_run_killed_before_any_call_is_resumed(case: Case, scratch: Path, share:
         target, again = case.target(), case.faults()
         killed = case.faults(Kind.KILL, k, writes_only=False)
         assert case.run(target, killed, parallelism="") == KILLED, f"at call {k}"
-        assert_right_or_not_there(target, case.source)
+        assert_right_or_unpublished(target, case.source)
         assert case.run(target, again, parallelism="") == 0, f"at call {k}: {warm.output(again)}"
         assert_right(target, case.source)
     assert case.run(case.target(), case.faults(), parallelism="") == 0

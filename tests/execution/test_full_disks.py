@@ -16,7 +16,7 @@ from big_savepoint import write_savepoint
 from support import snapshots, warm
 from support.disks import MIB, Disk, Share, disk_of, share_of_a_disk
 from support.faults import Faults
-from support.resuming import Case, assert_right, assert_right_or_not_there, is_there
+from support.resuming import Case, assert_right, assert_right_or_unpublished, is_there
 from support.slow import slow
 
 ROOM = "make room there, or have the quota raised, then run the same command again"
@@ -54,7 +54,7 @@ def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: 
     assert "No space left on device" in warm.output(full)
     assert f"what to do: {ROOM}" in warm.output(full)
     assert "Traceback" not in warm.output(full)
-    assert_right_or_not_there(target, case.source)
+    assert_right_or_unpublished(target, case.source)
     disk.resize(64 * MIB)
     case.succeed(target)
     assert_right(target, case.source)

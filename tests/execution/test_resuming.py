@@ -22,7 +22,7 @@ from support.resuming import (
     SNAPSHOT,
     Case,
     assert_right,
-    assert_right_or_not_there,
+    assert_right_or_unpublished,
     case_on,
     is_there,
     real_run,
@@ -70,7 +70,7 @@ def test_run_killed_before_any_call_is_resumed(tmp_path: Path, share: Share[int]
     for k in share(range(1, len(counted.calls()) + 1)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
-        assert_right_or_not_there(target)
+        assert_right_or_unpublished(target)
         case.succeed(target, f"at call {k}")
         assert_right(target)
 
@@ -86,7 +86,7 @@ def test_transient_error_at_any_write_ends_with_exit_code_1_and_is_resumed(
         is_report = ".rescale/report." in line
         assert case.run(target, faults) == (0 if is_report else 1), f"at write {k}: {warm.output(faults)}"
         assert ("the report could not be written" in warm.output(faults)) == is_report
-        assert_right_or_not_there(target)
+        assert_right_or_unpublished(target)
         case.succeed(target, f"at write {k}")
         assert_right(target)
 

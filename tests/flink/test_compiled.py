@@ -1,4 +1,4 @@
-"""Machine code that is kept for other processes: by all that is compiled into it, wherever that stands."""
+"""Machine code that is cached for other processes: it is compiled again if any code or constant in it has changed."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ print(both(10), sum(both.stats.cache_hits.values()))
 
 
 def run(folder: Path, factor: int, summand: int, limit: int | None = None, **more: str) -> tuple[int, int]:
-    """Return the result of the outer loop in a process of its own, and how often it came from the cache.
+    """Return the result of the outer loop in a separate process, and how often it came from the cache.
 
-    No file of that process may be larger than `limit` bytes; `more` is its environment, too.
+    That process may not write files larger than `limit` bytes; `more` are further environment variables.
     """
     (folder / "inner.py").write_text(INNER.format(factor=factor, summand=summand))
     (folder / "outer.py").write_text(OUTER)
@@ -88,7 +88,7 @@ def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoilt", ["no directory", slow("no room"), "broken files"])
 def test_machine_code_that_cannot_be_cached_or_read_is_compiled_again(tmp_path: Path, spoilt: str) -> None:
-    """Such as for a user without a home, who cannot write to the package."""
+    """The cause may be a user without a home who cannot write to the package, a full disk, or broken files."""
     cache = tmp_path / "cache"
     if spoilt == "no directory":
         cache.write_text("a file")

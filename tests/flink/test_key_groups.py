@@ -1,4 +1,4 @@
-"""Key-group arithmetic against figures that Flink gave, and against itself."""
+"""Key-group arithmetic, compared with figures from Flink, and checked for consistency."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_key_group_at_a_divisor_is_the_old_key_group_modulo_the_divisor(code: in
 
 
 def test_empty_range_has_length_0_and_prints_as_none() -> None:
-    """Also the intersection of two disjoint ranges, whose end lies well before its start."""
+    """This includes the intersection of two disjoint ranges, whose end lies well before its start."""
     apart = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
     assert (len(apart), str(apart), 5 in apart) == (0, "none", False)
     assert (len(KeyGroupRange(4, 4)), str(KeyGroupRange(4, 4))) == (1, "4-4")
@@ -89,7 +89,7 @@ def test_key_group_has_two_bytes_above_max_parallelism_128() -> None:
 
 
 def test_hash_that_mixes_to_the_smallest_integer_is_0() -> None:
-    """`MathUtils.murmurHash` gives 0 for what mixes to `Integer.MIN_VALUE`; the code was found by mixing backwards."""
+    """`MathUtils.murmurHash` returns 0 if it mixes to `Integer.MIN_VALUE`; the code was found by reversing that."""
     assert murmur(-2089875627) == 0
 
 

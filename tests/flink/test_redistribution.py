@@ -87,9 +87,9 @@ def test_subtasks_without_a_broadcast_copy_are_skipped() -> None:
     ],
 )
 def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) -> None:
-    """As a `java.util.HashMap` of Java 17 gave it: tables that grow, buckets with several names, hashes beyond 16 bits.
+    """The orders are from a `HashMap` of Java 17: with tables that grow, full buckets, and hashes beyond 16 bits.
 
-    Of states with one element each, subtask i gets the i-th that is met.
+    If states have one element each, subtask i gets the i-th state in that order.
     """
     old = [[StateLayout(f"state-of-subtask-{s}-{i * 7919}", SPLIT, 1) for i in range(states)] for s in range(2)]
     new = redistribute(old, 2 * states)
@@ -121,7 +121,10 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
 def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of_one_mode(
     states: int, every: int, order: str
 ) -> None:
-    """As two such maps of Java 17 gave it, the first one sized for `states`, of which each `every`-th is split."""
+    """The orders are from two such maps of Java 17.
+
+    The first one was created with room for `states` states, of which each `every`-th is split.
+    """
     layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
     new = redistribute([layout], len(order.split()))
     met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
@@ -136,7 +139,7 @@ def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of
     ],
 )
 def test_map_of_the_repartitioner_grows_before_it_looks_a_state_up(states: int, every: int, order: str) -> None:
-    """As such maps of Java 17 gave it, for two subtasks that list the same states."""
+    """The orders are from such maps of Java 17, for two subtasks that list the same states."""
     layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
     new = redistribute([layout, layout], 2 * len(order.split()))
     met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
@@ -190,7 +193,7 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
 
 
 def run_by_run(counts: list[int], position: int, count: int) -> list[tuple[int, int]]:
-    """The slow twin: all elements put end to end."""
+    """Slow twin of the rule: deal from a list of all elements, end to end."""
     return [(source, i) for source, elements in enumerate(counts) for i in range(elements)][position : position + count]
 
 

@@ -83,11 +83,11 @@ READERS: list[Reader] = [
     *((data, read_keyed_header) for data in {keyed.stream.header for keyed in keyed_streams()}),
     *((data, read_operator_state_header) for data in {elements.stream.header for elements in element_streams()}),
 ]
-"""Every header that is another one, with its reader."""
+"""Each distinct header, with its reader."""
 
 
 def damaged(data: bytes) -> Iterator[bytes]:
-    """Cut, with a byte flipped, with the largest length planted: here and there, everywhere over all headers."""
+    """Yield the header cut off, with a flipped byte, and with the largest length, each at about 40 places."""
     step = max(1, len(data) // 40)
     for at in range(len(data) % step, len(data), step):
         yield data[:at]
@@ -96,7 +96,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 
 def test_damaged_header_is_read_or_refused() -> None:
-    """Damage in a name gives another name."""
+    """Damage in a name is read as another name."""
     refused = 0
     for data, read in READERS:
         for changed in damaged(data):

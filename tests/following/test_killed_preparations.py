@@ -14,7 +14,7 @@ from following.lives import Life, Stage
 from rescale.storage.locations import join
 from support import warm
 from support.faults import Faults, Kind
-from support.resuming import is_there
+from support.resuming import is_published
 from support.slow import Share, in_shares, slow
 
 
@@ -77,6 +77,6 @@ def test_discard_removes_what_was_left(life: PreparedLife, number: int, share: S
             assert number == 2, warm.output(discarded)
             continue  # it was about to be published
         assert code == 0, warm.output(discarded)
-        assert not is_there(life.target)
+        assert not is_published(life.target)
         for place in (Path(life.target), Path(f"{life.target}.rescale")):
             assert not place.exists() or not [path for path in place.rglob("*") if path.is_file()], at

@@ -24,7 +24,7 @@ ROUND = replace(
 
 
 @pytest.mark.parametrize(
-    ("made", "waits_for", "line"),
+    ("finished", "waits_for", "line"),
     [
         (
             BASE,
@@ -47,5 +47,5 @@ ROUND = replace(
         ),
     ],
 )
-def test_line_of_a_round(made: Round, waits_for: str | None, line: str) -> None:
-    assert round_line(made, waits_for) == line
+def test_line_of_a_round(finished: Round, waits_for: str | None, line: str) -> None:
+    assert round_line(finished, waits_for) == line

@@ -1,10 +1,8 @@
-"""Hostile input, made by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all`.
+"""Fuzzing guided by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all` for every target.
 
 The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in its own process, which starts with the seeds and
-the kept inputs, until the seconds are over or an input fails; that input is written to a file, and `--again FILE` tries
-it once more.
-
-`--keep` adds some small inputs that led somewhere new to the inputs beside the tests.
+the kept inputs, until the seconds are over or an input fails. That input is written to a file, and `--again FILE` tries
+it again. `--keep` adds some small inputs that covered new code to the kept inputs.
 """
 
 from __future__ import annotations
@@ -35,14 +33,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
     parser.add_argument("target", choices=[*NAMES, "all"])
     parser.add_argument("--seconds", type=int, default=60, metavar="N", help="how long each target runs")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where inputs are left that led somewhere new")
-    parser.add_argument("--again", type=Path, metavar="FILE", help="try this input alone, and tell what it ends in")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder for inputs that covered new code")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="try only this input, and print its outcome")
     parser.add_argument("--keep", action="store_true", help="keep some of the new inputs beside the tests")
-    parser.add_argument("--twice", action="store_true", help="try some that led somewhere new in machine code, too")
+    parser.add_argument("--twice", action="store_true", help="also try some of the new inputs in machine code")
     arguments = parser.parse_args()
     if arguments.again:
         with little_memory(), little_time():
-            print(try_out(subject_of(arguments.target), arguments.again.read_bytes()) or "it is taken for what it is")
+            print(try_out(subject_of(arguments.target), arguments.again.read_bytes()) or "accepted")
         return 0
     work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
     names = list(NAMES) if arguments.target == "all" else [arguments.target]

@@ -27,9 +27,9 @@ def keep(name: str, inputs: Iterable[bytes]) -> None:
 
 
 def worth_keeping(inputs: Iterable[bytes], least: int) -> list[bytes]:
-    """Return some inputs of all lengths, not many bytes together.
+    """Return some inputs of all lengths, with few bytes in total.
 
-    Inputs much shorter than `least`, the length of a small input that is understood, are refused before they come far.
+    `least` is the length of a small valid input; much shorter inputs are refused early.
     """
     small = sorted((data for data in inputs if len(data) <= max(_LARGEST_KEPT, least * 5 // 4)), key=len)
     chosen = small[:: -(-len(small) // _MOST_KEPT) or 1]

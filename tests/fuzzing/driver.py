@@ -12,7 +12,7 @@ import atheris
 _TARGET = sys.argv.pop(1)
 _COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
-if _COMPILED:  # what numba compiles must be as it was written, so only what needs none of it is watched
+if _COMPILED:  # numba cannot compile instrumented functions, so coverage is only recorded in a module without any
     with atheris.instrument_imports(include=["rescale"]):
         import rescale.rocksdb.sst.table  # noqa: F401
 

@@ -13,12 +13,12 @@ MEMORY_BYTES = 1 << 30
 
 
 class TooSlowError(Exception):
-    """An input takes longer than any may."""
+    """Raised if an input takes too long."""
 
 
 @contextmanager
 def little_memory() -> Iterator[None]:
-    """Let the block use only so much memory beyond what the process has now; more raises `MemoryError`."""
+    """Limit the memory that the block may use in addition to that of the process now; more raises `MemoryError`."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES, most))
@@ -30,7 +30,7 @@ def little_memory() -> Iterator[None]:
 
 @contextmanager
 def little_time(seconds: float = SECONDS) -> Iterator[None]:
-    """Leave the block by `TooSlowError` after so many seconds of CPU time, since the machine may have other work."""
+    """End the block with `TooSlowError` after these seconds of CPU time, whatever else the machine does."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TooSlowError(f"longer than {seconds} s")

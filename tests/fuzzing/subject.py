@@ -1,4 +1,4 @@
-"""Subject of fuzzing: a reader of foreign bytes, which may be anything."""
+"""Subject of fuzzing: a reader of bytes from outside."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Look = Callable[[bytes], None]
 class Subject(NamedTuple):
     """Subject of fuzzing.
 
-    `look` reads an input as the product would, and asserts that what it reads is faithful. `seeds` are inputs that it
-    understands, most of them from snapshots that real Flinks took. `refuses` are the errors that it may end in.
-    Compiled loops run in Python, which alone shows their coverage, unless the subject is `compiled`.
+    `look` reads an input as the product would, and asserts that the values agree with the bytes. `seeds` are valid
+    inputs, most of them from snapshots of real Flinks. `refuses` are the errors that it may raise. Loops run in Python,
+    because compiled ones show no coverage, unless the subject is `compiled`.
     """
 
     seeds: Callable[[], Iterator[bytes]]
@@ -27,7 +27,7 @@ class Subject(NamedTuple):
 
 
 def try_out(subject: Subject, data: bytes) -> RescaleError | None:
-    """Return our error that an input ends in, rendered as users and documents see it, or None if the input is taken."""
+    """Return the error with which an input is refused, after rendering it for users; None if the input is accepted."""
     try:
         subject.look(data)
     except subject.refuses as error:

@@ -1,4 +1,4 @@
-"""Corpus of inputs: each ends in an error of ours or is read faithfully, in little time."""
+"""Kept inputs: each is refused with an error of Rescale or is read correctly, in little time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The long history of a job: it is rescaled, run by real Flink and snapshotted, again and again, drawn from a seed.
+"""The long history of a job, drawn from a seed: again and again it is rescaled, run by real Flink, and snapshotted.
 
 `PYTHONPATH=tests python -m oracle.long_history --seed N --rounds 30`. Shapes, formats, backends, kinds of snapshot and
 release lines are drawn at random. The release line only changes to a newer one. The expected state of the job after
@@ -33,9 +33,7 @@ Running = Callable[[str], Flink]
 
 @dataclass(frozen=True)
 class Round:
-    """The snapshot becomes one of `format` in another shape, from which `job` runs on `line` until its snapshot of
-    `kind`.
-    """
+    """A round: the snapshot is rescaled into `format`, and `job` runs on `line` from the result, up to a snapshot."""
 
     format: str
     files: str

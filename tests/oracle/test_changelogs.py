@@ -27,7 +27,7 @@ class ChangelogCase:
     """`job` with changes after its last materialisation takes `kinds` of snapshots and is restored in another shape.
 
     With `before`, the job is first restored, in claim mode, from a savepoint of that parallelism. If `stays`, the
-    restored job has a changelog, too, and must own its snapshot, because Flink offers no other mode.
+    restored job also has a changelog, and must own its snapshot, because Flink offers no other claim mode.
     """
 
     line: str

@@ -34,7 +34,7 @@ FORMULAS = {
 
 NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
-"""Reasons why a walk does not follow the first key."""
+"""Errors after which a walk does not find the end of a key."""
 
 NOT_HASHED = {
     *FORMULAS,

@@ -46,14 +46,20 @@ KINDS = (
     *("wave", "checkpoint", "wave", "checkpoint", "wave", "checkpoint"),
     *("pause", "wave", "checkpoint", "pause", "checkpoint"),
 )
-"""In the first pause, elements expire, which live 1.5 seconds. In the second one, Flink compacts the files."""
+"""Commands to the first job.
+
+Elements, which live 1.5 seconds, expire in the first pause; Flink compacts the files in the second one.
+"""
 
 EXPIRING = JOB.with_(parameters={**JOB.parameters, "brief": 6000, "compacts": 4}, configuration=INLINE)
 KINDS_OF_EXPIRING = (
     *("wave", "checkpoint", "wave", "checkpoint", *["pause"] * 4),
     *("wave", "checkpoint", "wave", "checkpoint"),
 )
-"""In the pauses, elements expire. When RocksDB compacts, those of the wave before the base's checkpoint live on."""
+"""Commands to the second job.
+
+Elements expire in the pauses; those of the wave before the base's checkpoint are still young when RocksDB compacts.
+"""
 
 
 class Chain(NamedTuple):
@@ -101,7 +107,7 @@ def test_round_without_a_planted_fault_has_every_record(
 
 
 def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take values from the files that differ alone: a delete above a row of a file that both have is missed."""
+    """Read values only from the files that differ, so a delete above a row of a common file is missed."""
     looked_up = ComparedDatabase.rows
 
     def rows(self: Any, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
@@ -114,7 +120,7 @@ def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all files that lie in one `_metadata` for one file."""
+    """Treat all files inside one `_metadata` as the same file."""
 
     def folded(snapshot: Snapshot, database: Database | None) -> dict[str, LiveTable]:
         tables = () if database is None else database.tables

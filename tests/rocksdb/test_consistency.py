@@ -1,4 +1,4 @@
-"""The parts of real databases agree; each of them, changed, is noticed."""
+"""The parts of real databases agree, and a change of any part is noticed."""
 
 from __future__ import annotations
 

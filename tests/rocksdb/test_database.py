@@ -1,4 +1,4 @@
-"""Damaged and foreign databases: which file, and what RocksDB said."""
+"""Errors of damaged and foreign databases name the file and RocksDB's message."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from rescale.storage import store as stores
 from rescale.storage.s3.s3_store import S3Store
 from support import warm
 from support.faults import Kind
-from support.resuming import KILLED, Case, assert_right, is_there
+from support.resuming import KILLED, Case, assert_right, is_published
 from support.s3 import S3Server, strict_s3_server
 from support.slow import slow
 from support.snapshots import directory
@@ -140,6 +140,6 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     assert "the object stays, and does no harm" in said
     assert "Traceback" not in said
     assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
-    assert not is_there(target)
+    assert not is_published(target)
     case.succeed(elsewhere := case.target())
     assert_right(elsewhere, case.source)

@@ -12,10 +12,10 @@ import pytest
 
 from support import warm
 from support.faults import Kind
-from support.resuming import KILLED, Case, assert_right, is_there
+from support.resuming import KILLED, Case, assert_right, is_published
 from support.s3 import S3Server
 from support.snapshots import directory
-from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
+from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_killed_run_is_resumed_discarded_and_repeated_in_a_versioned_bucket(buck
     assert "Contents" not in client.list_objects_v2(Bucket=bucket, Prefix=prefix)
     assert client.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"], "nothing was taken away"
     assert case.run(second, anew, parallelism="2") == 0, warm.output(anew)
-    assert is_there(second)
+    assert is_published(second)
     assert_right(second, case.source)
 
 
@@ -58,9 +58,9 @@ def test_every_put_has_a_checksum_where_the_bucket_requires_one(
     assert_right(target, case.source)
 
 
-def require_checksum(asked: Asked) -> Treatment:
-    checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in asked.headers)
-    if asked.method != "PUT" or checked:
+def require_checksum(request: WireRequest) -> Treatment:
+    checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in request.headers)
+    if request.method != "PUT" or checked:
         return CARRIED_OUT
     says = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
     return Treatment(carried_out=False, instead=(400, "InvalidRequest"), message=says)

@@ -198,7 +198,7 @@ class Contents:
     def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
         data = self._bytes(handle.stream)
         begins = sorted({offset for state in handle.states for offset in state.offsets})
-        ends = dict(pairwise([*begins, len(data)]))  # Flink reads from each, in their order, whatever that is
+        ends = dict(pairwise([*begins, len(data)]))  # Flink reads from each offset, in the order of the handle
         states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
         for state in handle.states:
             states[state.name, state.mode] += [data[offset : ends[offset]] for offset in state.offsets]

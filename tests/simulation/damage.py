@@ -1,4 +1,4 @@
-"""Damage that no second try repairs: to the source, to the result, to files beside it."""
+"""Damage that another try does not repair: to the source, to the result, to files beside it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Damage:
         return True
 
     def _vanish(self, key: str) -> bool:
-        """Delete all of it, as when a newer savepoint takes its place."""
+        """Delete the whole source, as when a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
         for doomed in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
             self.bucket.remove(doomed)

@@ -11,7 +11,7 @@ SECONDS = 60.0
 """Limit of processor time, which a busy machine does not use up; a history takes less than one second."""
 
 _AGAIN = 1.0
-"""Seconds after which the error is raised again, where it was lost the first time."""
+"""Seconds after which the error is raised again, in case code has caught it the first time."""
 
 
 class EndlessError(BaseException):

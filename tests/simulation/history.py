@@ -69,7 +69,7 @@ def _count_processes(scene: Scene) -> None:
 
 
 class _History:
-    """Run in a scene, with all that happens to it."""
+    """A run in a scene, and the faults and processes of its script."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene

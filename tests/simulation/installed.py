@@ -89,7 +89,7 @@ def take_own_scratch() -> None:
 def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
     """Play a history in the block, with `clock` as the time of its machine."""
     store = S3Store(client)  # type: ignore[arg-type] # it answers all requests that the store makes
-    store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
+    store.part_limits = PartLimits(smallest=SMALLEST_PART, most_parts=10_000)
     _Current.store, _Current.order = store, order
     with (
         patch.object(planner, "PART_SIZE", sizes.part),

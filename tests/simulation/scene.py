@@ -19,7 +19,7 @@ from simulation.stored import Stored
 from simulation.toxics import Toxics
 
 _OWNED = 0.08
-"""Share of the results that a job is started from and owns."""
+"""Share of histories in which a job is started from the result and owns it."""
 
 DISCARD = "user's discard"
 

@@ -21,10 +21,13 @@ _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 """Shares of histories of native state, and of canonical state that becomes RocksDB's, which take longer."""
 
 AHEAD = 3_000_000
-"""First seed of histories in which a process may copy files ahead: others are known for what they found without it."""
+"""First seed of histories in which a process may copy files ahead.
+
+Recorded seeds are below: their histories must not change.
+"""
 
 _COPIED_AHEAD = 0.5
-"""In how many of these with RocksDB state it does so, for one of the wishes."""
+"""Share of those histories with RocksDB state in which a process copies files ahead, for one of the wishes."""
 
 _MISREAD = 0.05
 """Share of histories in which publish misreads something."""
@@ -99,7 +102,7 @@ def has_native_state(seed: int) -> bool:
 def draw_script(random: Random, seed: int) -> Script:
     """Draw a script with `random`, which is the history's own; native state is drawn from another seed.
 
-    Seeds are recorded for their histories: further draws come after all others, or from their own seed.
+    Histories of recorded seeds must not change, so new draws come after all others, or from their own seed.
     """
     kinds = Random(f"kinds {seed}")
     source, is_native = _draw_source(random, kinds, seed)

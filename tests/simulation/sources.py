@@ -36,9 +36,7 @@ _STATES = ("counts", "sums", "latest")
 
 @dataclass(frozen=True)
 class Source:
-    """The objects of a snapshot by name; `parallelisms` and `max_parallelisms` are those it may get (empty:
-    unchanged).
-    """
+    """The objects of a snapshot by name, and the shapes that its result may get (empty: unchanged)."""
 
     name: str
     objects: Mapping[str, bytes]
@@ -84,9 +82,7 @@ def taken_by_flink(name: str, kind: Kind = Kind.CANONICAL) -> Source:
 
 @cache
 def written(number: int) -> Source:
-    """Return one of a few dozen: a keyed operator, one with operator state, one without state, one that is never
-    parallel.
-    """
+    """Return a source by number, of four operators: keyed, with operator state, without state, and with one subtask."""
     random = Random(f"source {number}")
     max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
     parallelism = random.randint(1, min(4, max_parallelism))

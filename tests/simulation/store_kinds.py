@@ -1,4 +1,4 @@
-"""Kind of bucket of a history: most keep no versions, and have no checksums but ETags."""
+"""Kind of bucket of a history: most buckets keep no versions, and have no checksums except ETags."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BELIEVED = 0.8
 class StoreKind:
     """Kind of bucket.
 
-    It `keeps_versions` of all objects through puts and deletes; it `has_sums` of all objects, and if it `is_believed` a
-    run relies on them, where the state allows that request.
+    With `keeps_versions`, puts and deletes keep all earlier versions. With `has_sums`, the bucket has checksums of all
+    objects; with `is_believed`, the run also requests a proof by files, which relies on them, if the state allows one.
     """
 
     keeps_versions: bool = False

@@ -1,8 +1,8 @@
 """Bytes of a result whose certificate relies on the store's checksums instead of reading them.
 
-The certificate gives their number for each operator; which bytes these are is derived here. A RocksDB directory that
-goes by its files has SST files with a checksum of a file of the source. Key groups go by the checksums of all their
-files, except for the headers of these. Rot in all other bytes must be noticed.
+The certificate has their number for each operator; this module derives which bytes these are. In a RocksDB directory,
+they are the SST files whose checksum is that of a file of the source. For key groups, they are all files without their
+headers. Rot in all other bytes must be noticed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.stored import Stored
 
 
 class _Part(NamedTuple):
-    """Part of a result that goes by checksums as a whole or not at all: its extents by names of files."""
+    """Part of a result of which all bytes are proven by checksums, or none: its extents by names of files."""
 
     extents: Mapping[str, range]
 
@@ -34,7 +34,7 @@ def left_to_the_store(
 ) -> dict[str, range]:
     """Return extents by the names of files; raise `WrongError` if the certificate is unreadable or impossible.
 
-    With `has_sums` the store has checksums of all objects, and not only the ETags of those that were put at once.
+    With `has_sums` the store has checksums of all objects; otherwise only ETags of objects that one request has put.
     """
     try:
         said = {operator["operator_id"]: operator["checksums"] for operator in json.loads(certificate)["operators"]}
@@ -52,7 +52,7 @@ def left_to_the_store(
 
 
 def _parts_of_size(size: int, parts: list[_Part], operator: OperatorState) -> dict[str, range]:
-    """Return all extents that may be meant where a certificate gives `size`."""
+    """Return all extents that a certificate with `size` bytes by checksums may mean."""
     meant: dict[str, range] | None = None
     for chosen in product((False, True), repeat=len(parts)):
         some = [part for part, is_chosen in zip(parts, chosen, strict=True) if is_chosen]
@@ -101,9 +101,7 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
 
 
 def _sum(stored: Stored, *, has_sums: bool) -> object:
-    """Return the value by which the store recognises content; equal parts have equal ETags, but these are no
-    checksums.
-    """
+    """Return a value by which the store tells equal content; an ETag of parts is none."""
     if has_sums:
         return stored.as_put
     return stored.etag if "-" not in stored.etag else stored

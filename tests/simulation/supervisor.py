@@ -1,7 +1,7 @@
-"""Supervisor of the steps, as Airflow is: in turn or side by side, with more tries after passing faults.
+"""Supervisor of the steps, in place of Airflow: steps run in turn or side by side, and again after transient faults.
 
-A try that ended with a final error ends the run; one that was killed, or lost, or ended with a transient error, is
-repeated. A lost one may go on meanwhile, and so may other runs.
+A try that ends with a final error ends the run. A try that is killed, lost, or ends with a transient error is repeated;
+a lost one may go on beside the next try, and so may other runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Faults on the way to the bucket and back, drawn anew at each request from the seed of the history.
 
-botocore repeats requests, so an error that reaches `S3Store` has outlived that; a request whose answer was lost may
-have been repeated, and then the bucket has seen it twice.
+An error that reaches `S3Store` has failed in all attempts of botocore. A request whose answer was lost may have been
+repeated, so the bucket has carried it out twice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.processes import this_process
 from simulation.stored import Body
 
 _LONGEST_STORM = 60
-"""Number of requests, each repeated by botocore for a quarter of a minute."""
+"""Number of requests that fail one after the other; botocore repeats each for a quarter of a minute."""
 
 _NEAR = 3
 """Bytes on either side of a bit, which identify it where it was written."""
@@ -53,7 +53,7 @@ class Toxic(StrEnum):
 
     SHORT = "body ends early, and nothing says so"
     MISREAD = "bit flipped on the way to publish"
-    """Publish reads only our own documents, which are right in the bucket: so this passes."""
+    """This is a transient fault: publish reads only our own documents, which are right in the bucket."""
 
 
 PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)

@@ -1,4 +1,4 @@
-"""Conditions that last in some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
+"""Lasting conditions of some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
 
 All of it is drawn from its own seed, so that histories without it do not change.
 """
@@ -21,7 +21,7 @@ class Weather:
     """Lasting conditions.
 
     `no_deletes` and `release` name the stage from which on deletes are refused, or another release is installed. With
-    `late` a process that was taken for dead goes on when everything is over.
+    `late`, a process that was taken for dead continues after everything else has ended.
     """
 
     rates: Mapping[Toxic, float]

@@ -93,7 +93,7 @@ TIMERS = timers("_timer_state/event_user-timers", LONG, VOID_NAMESPACE)
 
 
 def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
-    """An operator with a stream of one key group, 5 and up, for each (states, content of the group, compressed)."""
+    """Return an operator with a stream for each (states, content, compressed); stream i has only key group 5 + i."""
     files, streams_so_far = [], []
     for i, (states, group, compressed) in enumerate(streams):
         path = tmp_path / f"{i}"

@@ -19,7 +19,7 @@ def inspected(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> t
 
 
 def test_two_phase_sink_of_1_14_0_is_read_without_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    """`TwoPhaseCommitSinkFunction.StateSerializerSnapshot` has version 3 up to 1.14.2; the flag came with version 4."""
+    """`TwoPhaseCommitSinkFunction.StateSerializerSnapshot` had version 3 up to Flink 1.14.2; version 4 has the flag."""
     code, document = inspected(capsys, "1.14.0-two-phase-sink")
     assert code == 0
     assert [state["elements"] for o in document["operators"] for state in o["elements"]] == [2]

@@ -15,7 +15,7 @@ from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import StoreError
 from support.s3 import S3Server, unprotected_store
 from support.slow import slow
-from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
+from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 CONTENT = bytes(range(256)) * 40
 DEEDS = {
@@ -40,8 +40,8 @@ class Disturbed:
     deed: Treatment = CARRIED_OUT
     times: int = 0
 
-    def decide(self, asked: Asked) -> Treatment:
-        if "x-amz-copy-source" not in asked.headers or not self.times:
+    def decide(self, request: WireRequest) -> Treatment:
+        if "x-amz-copy-source" not in request.headers or not self.times:
             return CARRIED_OUT
         self.times -= 1
         return self.deed

@@ -1,4 +1,4 @@
-"""Files under another name: by the store, as a copy by requests of bounded size, or through this process."""
+"""Files are kept under another name: by one request, by copies of parts of bounded size, or through this process."""
 
 from __future__ import annotations
 

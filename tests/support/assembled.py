@@ -48,10 +48,10 @@ class Part:
 def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -> None:
     """Copy all files of a database into the directory `path`."""
     path.mkdir()
-    for taken in assembled.taken:
-        shutil.copyfile(sources[taken.source] / taken.source_name, path / taken.name)
-    for made in assembled.made:
-        (path / made.name).write_bytes(made.data)
+    for reused in assembled.reused_files:
+        shutil.copyfile(sources[reused.source] / reused.source_name, path / reused.name)
+    for new_file in assembled.new_files:
+        (path / new_file.name).write_bytes(new_file.data)
 
 
 def within(models: Sequence[Model], key_groups: KeyGroupRange, max_parallelism: int) -> Model:

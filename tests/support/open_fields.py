@@ -1,4 +1,4 @@
-"""Fields that the rescale form shows before a section is opened."""
+"""Fields that the rescale form shows as long as no section is opened."""
 
 from __future__ import annotations
 

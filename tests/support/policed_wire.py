@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from support.bucket_policy import PLACES, BucketPolicy, S3Request
 from support.s3 import S3Server
-from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
+from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 
 @contextmanager
@@ -17,14 +17,14 @@ def policed(server: S3Server, refusals: Path) -> Iterator[S3Server]:
     """Yield the server behind the policy; refused requests are lines in the file `refusals`."""
     policy = BucketPolicy(refusals)
 
-    def decide(asked: Asked) -> Treatment:
-        path, _, query = asked.path.partition("?")
+    def decide(wire_request: WireRequest) -> Treatment:
+        path, _, query = wire_request.path.partition("?")
         if path == PLACES:
-            policy.declare(asked.body().decode())
+            policy.declare(wire_request.body().decode())
             return Treatment(carried_out=False, instead=(200, "Declared"))
-        agent = asked.headers["User-Agent"] or ""
-        conditional = "If-None-Match" in asked.headers
-        request = S3Request(asked.method, unquote(path), query, agent, asked.body, conditional)
+        agent = wire_request.headers["User-Agent"] or ""
+        conditional = "If-None-Match" in wire_request.headers
+        request = S3Request(wire_request.method, unquote(path), query, agent, wire_request.body, conditional)
         return CARRIED_OUT if policy.allows(request) else Treatment(carried_out=False, instead=(403, "AccessDenied"))
 
     with wire_to(server) as wire:

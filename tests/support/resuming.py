@@ -92,7 +92,7 @@ def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
     return process.wait()
 
 
-def is_there(target: str) -> bool:
+def is_published(target: str) -> bool:
     return open_store(target).stat(join(target, "_metadata")) is not None
 
 
@@ -103,6 +103,6 @@ def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> No
     assert stored["candidate_sha256"] == certificate.candidate_sha256
 
 
-def assert_right_or_not_there(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
-    if is_there(target):
+def assert_right_or_unpublished(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
+    if is_published(target):
         assert_right(target, source)

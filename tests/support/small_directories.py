@@ -129,8 +129,8 @@ def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: i
         if len(source.key_groups.intersection(own))
     ]
     made = assemble([source for source, _ in chosen], own, MAXIMUM)
-    files = {file.name: chosen[file.source][1][2][file.source_name] for file in made.taken}
-    return files | {file.name: file.data for file in made.made}
+    files = {file.name: chosen[file.source][1][2][file.source_name] for file in made.reused_files}
+    return files | {file.name: file.data for file in made.new_files}
 
 
 def thirds(old: Snapshot) -> list[tuple[int, int, dict[str, bytes]]]:

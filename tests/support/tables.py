@@ -1,4 +1,4 @@
-"""Snapshots with one RocksDB directory that tests write, opened as in planning."""
+"""Snapshots with one RocksDB directory, which tests write, and which are opened as in planning."""
 
 from __future__ import annotations
 

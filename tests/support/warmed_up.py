@@ -16,5 +16,5 @@ with tempfile.TemporaryDirectory() as _home, redirect_stderr(io.StringIO()):
     _target = str(Path(_home, "target"))
     execute_without_spark(plan_rescale(snapshots.directory("2-finished"), _target, max_parallelism=["40"]))
 library()
-store.open_store("s3://bucket")  # boto3, and what it knows of S3
-store._s3.cache_clear()  # the next client is of the environment that there is then
+store.open_store("s3://bucket")  # loads boto3 and its description of S3
+store._s3.cache_clear()  # a fork makes its own client, with its own environment

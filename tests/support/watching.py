@@ -99,7 +99,7 @@ class Watch:
 
 
 class _Seen:
-    """A process, and whether its environment has a mark; a "no" may change while the process is young."""
+    """A process, and whether its environment has the mark; a young process may still get it."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process

@@ -27,7 +27,7 @@ _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{
 
 
 @dataclass(frozen=True)
-class Asked:
+class WireRequest:
     """Parts of a request that a decision may depend on; `path` includes the query, `body` reads the body."""
 
     method: str
@@ -53,7 +53,7 @@ class Treatment:
 
 
 CARRIED_OUT = Treatment()
-Decide = Callable[[Asked], Treatment]
+Decide = Callable[[WireRequest], Treatment]
 
 
 @dataclass
@@ -80,8 +80,8 @@ def wire_to(upstream: S3Server) -> Iterator[Wire]:
     server_port = urlsplit(upstream.endpoint).port
 
     class Handler(_Handler):
-        def decide(self, asked: Asked) -> Treatment:
-            return wire.decide(asked)
+        def decide(self, request: WireRequest) -> Treatment:
+            return wire.decide(request)
 
         upstream = ("127.0.0.1", server_port or 80)
 
@@ -107,12 +107,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream: tuple[str, int]
 
-    def decide(self, asked: Asked) -> Treatment:
+    def decide(self, request: WireRequest) -> Treatment:
         raise NotImplementedError
 
     def _forward(self) -> None:
         body = cache(lambda: self.rfile.read(int(self.headers["Content-Length"] or 0)))
-        treatment = self.decide(Asked(self.command, self.path, self.headers, body))
+        treatment = self.decide(WireRequest(self.command, self.path, self.headers, body))
         time.sleep(treatment.pause)
         if treatment.reset and not treatment.carried_out:
             self._reset()

@@ -1,6 +1,6 @@
-"""Sentences for both surfaces name no option, command or variable as a shell has it.
+"""Sentences for both surfaces (command line and form) name no option, command or variable of a shell.
 
-They have mentions in an `Advice`, which each surface words.
+They have mentions in an `Advice` instead, for which each surface has its own wording.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ OF_THE_COMMAND_LINE = (
     *(f"report/pages/{page}.py" for page in ("file_changes", "matched", "other_release", "outcome", "preparation")),
     "storage/s3/s3_advice.py",
 )
-"""Files for the command line alone, the rows that options are made from, and its wording of settings."""
+"""Files that only the command line uses, the rows that options are made from, and its wording of settings."""
 
 WORDED = ("mention", "command", "setting", "s3_advice", "in_option", "Mention")
-"""Functions whose arguments each surface words."""
+"""Functions for whose arguments each surface has its own wording."""
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield each text that is no docstring and that no surface words, with its place."""
+    """Yield place and text of each string that all surfaces show as it is; docstrings are left out."""
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE)
         if any(place.is_relative_to(other) for other in OF_THE_COMMAND_LINE):

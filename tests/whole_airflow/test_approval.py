@@ -16,15 +16,15 @@ from support.snapshots import directory
 
 _MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "announce")
 
-Asked = tuple[Run, Path]
+WaitingRun = tuple[Run, Path]
 """A run that waits for an answer, and its target."""
 
 
 @pytest.fixture(scope="module")
-def ask(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], Asked]:
+def ask(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], WaitingRun]:
     """Return a function that begins a run which waits for an answer for a number of minutes."""
 
-    def run(minutes: float) -> Asked:
+    def run(minutes: float) -> WaitingRun:
         target = tmp_path_factory.mktemp("targets") / "rescaled"
         conf = request(directory("2-clicks"), str(target), parallelism=3)
         return airflow.trigger(**conf, require_approval=True, approval_minutes=minutes), target
@@ -33,12 +33,12 @@ def ask(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 @pytest.fixture(scope="module")
-def rejected(ask: Callable[[float], Asked]) -> Asked:
+def rejected(ask: Callable[[float], WaitingRun]) -> WaitingRun:
     return ask(60)
 
 
 @pytest.fixture(scope="module")
-def late(ask: Callable[[float], Asked]) -> Asked:
+def late(ask: Callable[[float], WaitingRun]) -> WaitingRun:
     """Begin a run that gets no answer."""
     return ask(0.01)
 
@@ -48,7 +48,7 @@ def log(run: Run) -> str:
 
 
 @pytest.mark.slow
-def test_question_shows_plan_costs_and_files(rejected: Asked) -> None:
+def test_question_shows_plan_costs_and_files(rejected: WaitingRun) -> None:
     run, target = rejected
     question = run.question()
     plan = run.xcom("plan")["plan"]
@@ -62,7 +62,7 @@ def test_question_shows_plan_costs_and_files(rejected: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_question_links_to_the_report_for_users_who_may_see_the_run(rejected: Asked) -> None:
+def test_question_links_to_the_report_for_users_who_may_see_the_run(rejected: WaitingRun) -> None:
     run, target = rejected
     (address,) = re.findall(r"\[The report\]\((\S+)\)", run.question()["body"])
     assert run.links("plan") == {"Report": address}
@@ -76,7 +76,7 @@ def test_question_links_to_the_report_for_users_who_may_see_the_run(rejected: As
 
 
 @pytest.mark.slow
-def test_rejected_plan_fails_the_run_and_leaves_nothing(rejected: Asked) -> None:
+def test_rejected_plan_fails_the_run_and_leaves_nothing(rejected: WaitingRun) -> None:
     run, target = rejected
     run.question()
     run.answer("Reject")
@@ -102,7 +102,7 @@ def test_rejected_plan_fails_the_run_and_leaves_nothing(rejected: Asked) -> None
 @pytest.mark.gate
 @pytest.mark.slow
 @pytest.mark.usefixtures("late")
-def test_approved_plan_is_executed(ask: Callable[[float], Asked]) -> None:
+def test_approved_plan_is_executed(ask: Callable[[float], WaitingRun]) -> None:
     run, target = ask(60)
     run.question()
     run.answer("Approve")
@@ -114,7 +114,7 @@ def test_approved_plan_is_executed(ask: Callable[[float], Asked]) -> None:
 
 
 @pytest.mark.slow
-def test_question_that_is_marked_as_successful_is_no_approval(ask: Callable[[float], Asked]) -> None:
+def test_question_that_is_marked_as_successful_is_no_approval(ask: Callable[[float], WaitingRun]) -> None:
     run, target = ask(60)
     run.question()
     run.mark("approve", "success")
@@ -127,7 +127,7 @@ def test_question_that_is_marked_as_successful_is_no_approval(ask: Callable[[flo
 
 
 @pytest.mark.slow
-def test_timeout_is_a_rejection(late: Asked) -> None:
+def test_timeout_is_a_rejection(late: WaitingRun) -> None:
     run, target = late
     assert run.end() == "failed", run.states()
     assert run.states()["rejected"] == "failed"

@@ -12,7 +12,7 @@ from collections import Counter
 from enum import StrEnum
 from random import Random
 
-from support.wire import CARRIED_OUT, Asked, Treatment
+from support.wire import CARRIED_OUT, Treatment, WireRequest
 
 _STUBBORN = 0.02
 _BOTO3_TRIES = 8
@@ -58,46 +58,46 @@ class Mishaps:
         self._seed, self._rate = seed, rate
         self._deeds = _deeds(stall)
         self._lock = threading.Lock()
-        self._asked: Counter[str] = Counter()
+        self._times_made: Counter[str] = Counter()
         self._stubborn: dict[str, tuple[Mishap, int]] = {}
 
-    def decide(self, asked: Asked) -> Treatment:
-        name = f"{asked.method} {_UPLOAD_ID.sub('', asked.path)} {asked.headers['Range'] or ''}"
+    def decide(self, request: WireRequest) -> Treatment:
+        name = f"{request.method} {_UPLOAD_ID.sub('', request.path)} {request.headers['Range'] or ''}"
         with self._lock:
             self.requests += 1
-            self._asked[name] += 1
-            mishap = self._drawn(name, asked)
+            self._times_made[name] += 1
+            mishap = self._drawn(name, request)
             if mishap is None:
                 return CARRIED_OUT
             self.happened[mishap] += 1
-            self.copies += _copies(asked)
+            self.copies += _copies(request)
         return self._deeds[mishap]
 
-    def _drawn(self, name: str, asked: Asked) -> Mishap | None:
+    def _drawn(self, name: str, request: WireRequest) -> Mishap | None:
         mishap, left = self._stubborn.pop(name, (None, 0))
         if mishap is not None:
             if left > 1:
                 self._stubborn[name] = mishap, left - 1
             return mishap
-        random = Random(f"{self._seed} {self._asked[name]} {name}")
+        random = Random(f"{self._seed} {self._times_made[name]} {name}")
         if random.random() >= self._rate:
             return None
-        mishap = random.choice(_possible(asked))
+        mishap = random.choice(_possible(request))
         if mishap is not Mishap.STALL and random.random() < _STUBBORN:
             self._stubborn[name] = mishap, _BOTO3_TRIES - 1
         return mishap
 
 
-def _possible(asked: Asked) -> tuple[Mishap, ...]:
-    if asked.method == "GET":
+def _possible(request: WireRequest) -> tuple[Mishap, ...]:
+    if request.method == "GET":
         return (*_EVERYWHERE, Mishap.SHORT_BODY, Mishap.SHORT_BODY)
-    completes = asked.method == "POST" and "uploadId=" in asked.path
-    return (*_EVERYWHERE, *2 * _OF_LONG_WORK) if completes or _copies(asked) else _EVERYWHERE
+    completes = request.method == "POST" and "uploadId=" in request.path
+    return (*_EVERYWHERE, *2 * _OF_LONG_WORK) if completes or _copies(request) else _EVERYWHERE
 
 
-def _copies(asked: Asked) -> bool:
+def _copies(request: WireRequest) -> bool:
     """Return whether the request is CopyObject or UploadPartCopy."""
-    return "x-amz-copy-source" in asked.headers
+    return "x-amz-copy-source" in request.headers
 
 
 def _deeds(stall: float) -> dict[Mishap, Treatment]:

@@ -1,8 +1,8 @@
-"""`rescale` with another environment as a process of its own, or as a fork of a process that has imported everything.
+"""`rescale` with another environment, as a new process, or as a fork of a process that has imported everything.
 
-A fork costs a tenth, and its steps are no further processes; the requests are the same. All of them write streams in
-parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses are short,
-because half of a disturbed run would be waiting.
+A fork takes a tenth of the time; its steps run in the same process, and its requests are the same. All processes write
+streams in parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses
+are short, because a disturbed run would otherwise wait half of its time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
 planner.PART_SIZE = write_ranges.RANGE_SIZE = 25_000
 inline.INLINE_LIMIT = 0
-S3Store.part_limits = PartLimits(smallest=1, most=10_000)
+S3Store.part_limits = PartLimits(smallest=1, most_parts=10_000)
 time.sleep = lambda seconds, pause=time.sleep: pause(seconds / 50)
 """
 """Code that a process runs when it starts."""

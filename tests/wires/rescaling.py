@@ -1,7 +1,7 @@
 """A whole run over a wire that disturbs requests, and what must hold in any case.
 
 The run publishes a right result, or ends with exit code 1 and publishes nothing; once the wire is sound again, the same
-command publishes. Sometimes its files are discarded before that, and nothing stays, not even an upload in parts. No
+command publishes. Sometimes its files are discarded before that; then nothing is left, not even an upload in parts. No
 request writes or deletes anything outside of the target and the directory beside it. A right result has the bytes of an
 undisturbed run of the same request.
 """
@@ -23,7 +23,7 @@ from unittest.mock import patch
 from big_savepoint import write_savepoint
 from support.s3 import S3Server, s3_server
 from support.snapshots import directory
-from support.wire import Asked, Treatment, wire_to
+from support.wire import Treatment, WireRequest, wire_to
 from wires.mishaps import Mishap, Mishaps
 from wires.processes import Rescale
 
@@ -124,10 +124,10 @@ class Home:
         outside: list[str] = []
         ours = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
 
-        def decide(asked: Asked) -> Treatment:
-            if asked.method not in ("GET", "HEAD") and not asked.path.startswith(ours):
-                outside.append(f"{asked.method} {asked.path}")
-            return mishaps.decide(asked)
+        def decide(wire_request: WireRequest) -> Treatment:
+            if wire_request.method not in ("GET", "HEAD") and not wire_request.path.startswith(ours):
+                outside.append(f"{wire_request.method} {wire_request.path}")
+            return mishaps.decide(wire_request)
 
         with wire_to(self.server) as wire:
             wire.decide = decide

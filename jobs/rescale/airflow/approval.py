@@ -208,14 +208,14 @@ class SafeNotifier(BaseNotifier):
             log.warning("the notifier %s failed: %s", type(self.notifier).__name__, error)
 
 
-def allowed_users(by: str | None) -> list[HITLUser] | None:
-    """Return the users that may answer about a run that was triggered `by` a user; None for all with permission."""
+def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
+    """Return the users that may answer if this user has triggered the run; None for all users with permission."""
     rules = settings().approval
-    allowed = [name for name in rules.users if not (rules.four_eyes and name == by)]
+    allowed = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
     if rules.users and not allowed:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
-            found=by,
+            found=triggering_user,
             advice="let another user trigger it, or name more users in the settings of the platform (approval.users)",
         )
     return [{"id": name, "name": name} for name in allowed] or None

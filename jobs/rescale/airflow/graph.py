@@ -41,20 +41,20 @@ class RescaleTasks(NamedTuple):
 
 
 def rescale_graph(
-    known: KnownPlaces = None, closes: XComField | None = None, values: Mapping[str, Any] | None = None
+    known_places: KnownPlaces = None, closes: XComField | None = None, values: Mapping[str, Any] | None = None
 ) -> RescaleTasks:
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
-    `known` are places that earlier tasks determine; `closes` is the deadline for the approval of the plan. With
+    `known_places` are places that earlier tasks determine; `closes` is the deadline for the approval of the plan. With
     `values`, the rescale has these values of the form, whatever form the DAG has.
     """
     later = None if values is None else {name: values[name] for name in _AFTER_PLANNING}
     given = {} if values is None else {"params": later}
     if values is None:
-        inspected, planned = inspect(known), plan(known)
+        inspected, planned = inspect(known_places), plan(known_places)
     else:
         inspected, planned = inspect_given(params=values), plan({}, params=values)
-    refused = rejected(**given)
+    rejection = rejected(**given)
     approved = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
@@ -69,8 +69,8 @@ def rescale_graph(
     published = publish_result(planned, **given)
     announced = announce(planned, **given)
     chain(inspected, planned, approved, moved, proven, published, announced)
-    chain(approved, refused)
-    return RescaleTasks(inspected, published, [announced, refused])
+    chain(approved, rejection)
+    return RescaleTasks(inspected, published, [announced, rejection])
 
 
 def plan_only_graph() -> None:

@@ -18,14 +18,14 @@ _LARGEST = 5
 """Number of operators that are shown. Airflow's buttons are below them."""
 
 
-def question_markdown(shown: PlanDocument) -> str:
-    """Return the question about a plan; `shown` is the plan document that the log shows, too."""
-    warnings, operators = shown.warnings, shown.operators
+def question_markdown(document: PlanDocument) -> str:
+    """Return the question about a plan; `document` is the plan document that the log shows, too."""
+    warnings, operators = document.warnings, document.operators
     largest = sorted(operators, key=lambda operator: -state_bytes(operator))[:_LARGEST]
     verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
-    costs = [f"{human_bytes(shown.bytes_moved)} to write", *duration_sentences(shown.insight)]
+    costs = [f"{human_bytes(document.bytes_moved)} to write", *duration_sentences(document.insight)]
     blocks: list[Block] = [paragraph((Strong(verdict),)), *([Bullets("", tuple(warnings))] if warnings else [])]
-    blocks += list_section(DECLARED, declared_lines(shown.surgery))
+    blocks += list_section(DECLARED, declared_lines(document.surgery))
     blocks += [*list_section("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
     if len(operators) > _LARGEST:
         blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))

@@ -44,11 +44,11 @@ KnownPlaces = Mapping[str, XComField] | None
 """Output fields of earlier tasks that hold `source` and `target`, if the form does not name these places."""
 
 
-def _inspect(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+def _inspect(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Reads metadata and headers of the source, and checks that it is complete."""
     from rescale.airflow.savepoint_work import inspect_source
 
-    return inspect_source(params, dag.params, pulled_places(known, ti))
+    return inspect_source(params, dag.params, pulled_places(known_places, ti))
 
 
 def _inspect_given(params: Any = None) -> Summary:
@@ -60,7 +60,7 @@ def _inspect_given(params: Any = None) -> Summary:
     return inspect_source(params, params, {})
 
 
-def _look(params: Any = None, ti: Any = None) -> Summary:
+def _show_plan(params: Any = None, ti: Any = None) -> Summary:
     """Plans as a run would, shows the plan, and writes nothing. Shows a plan that a run would refuse, too."""
     from rescale.airflow.savepoint_work import show_plan
 
@@ -86,17 +86,17 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     return discarded
 
 
-def _plan(known: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
+def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
     """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
     from rescale.airflow.savepoint_work import make_plan
 
     # A plan without work is a mistake of the user, unless an earlier task has chosen the source.
-    return make_plan(params, pulled_places(known, ti), dag_run, ti, skip_without_work=known is not None)
+    return make_plan(params, pulled_places(known_places, ti), dag_run, ti, skip_without_work=known_places is not None)
 
 
-def pulled_places(known: KnownPlaces, ti: Any) -> dict[str, Any]:
+def pulled_places(known_places: KnownPlaces, ti: Any) -> dict[str, Any]:
     """Return the places that earlier tasks of the run have determined."""
-    return {place: field.pull(ti) for place, field in (known or {}).items()}
+    return {place: field.pull(ti) for place, field in (known_places or {}).items()}
 
 
 def _moved(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
@@ -143,7 +143,7 @@ inspect_given = rescale_task(_inspect_given, INSPECT, "Inspect the source")
 _REPORT = (ReportLink(PLAN),)
 
 plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
-look = rescale_task(_look, PLAN, "Plan", links=_REPORT)
+look = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT)
 check = rescale_task(_check, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
 discard_left = rescale_task(_discard, "discard", "Discard")

@@ -122,19 +122,19 @@ def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSumma
     )
 
 
-def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSummary:
+def plan_summary(plan: Plan, document: PlanDocument, *, published: bool) -> PlanSummary:
     """Return the summary of a plan.
 
-    `shown` is the plan document of the log; the summary takes numbers and warnings from it, so that both are the same.
+    `document` is the plan document of the log. The summary takes numbers and warnings from it, so both agree.
     """
-    largest = sorted(shown.operators, key=lambda operator: -state_bytes(operator))
+    largest = sorted(document.operators, key=lambda operator: -state_bytes(operator))
     return _fit_limit(
         PlanSummary(
             plan=places_of(plan).plan,
             digest=plan.digest,
             target=plan.target,
             published=published,
-            bytes_to_write=shown.bytes_moved,
+            bytes_to_write=document.bytes_moved,
             operators=len(largest),
             operators_changed=sum(operator.is_changed for operator in plan.operators),
             largest_operators=[
@@ -148,8 +148,8 @@ def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSum
                 )
                 for operator in largest[:_MAX_LINES]
             ],
-            declared=_shorten_list(declared_lines(shown.surgery)),
-            warnings=_shorten_list(shown.warnings),
+            declared=_shorten_list(declared_lines(document.surgery)),
+            warnings=_shorten_list(document.warnings),
         )
     )
 

@@ -15,7 +15,7 @@ from rescale.options.rows import option
 from rescale.options.spark_master import MASTERS, is_master
 from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
-from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, parse_uids, request_of_values
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.moves import Move, parse_moves
@@ -143,7 +143,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prepared(arguments: argparse.Namespace) -> Prepared:
+def prepared(arguments: argparse.Namespace) -> PreparedPlan:
     """Return the plan of a command; with `--base`, a plan that continues the result of `--base`."""
     request = request_of(arguments)
     if arguments.base is None:

@@ -24,10 +24,10 @@ PARALLELISM = 6
 
 _WIDTH = 110
 
-Say = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
-def demo(say: Say, *, with_flink: bool) -> None:
+def demo(say: PrintLine, *, with_flink: bool) -> None:
     """Run the demo and print its progress with `say`; `with_flink` also restores source and result in Flink."""
     begun = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
@@ -63,7 +63,7 @@ def _run_dag(home: AirflowHome, target: str) -> None:
             raise failure("the run of the DAG failed", log)
 
 
-def _show_result(say: Say, target: str) -> None:
+def _show_result(say: PrintLine, target: str) -> None:
     certificate = read_certificate(target)
     operators = counted(len(certificate.operators), "operator")
     say("")

@@ -9,7 +9,7 @@ from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import ADDRESS_WITHOUT_LOGIN, Flink
 from rescale.flink_rest.responses import CheckpointConfig, CompletedCheckpoint
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RescaleError
 from rescale.text.units import counted, human_bytes
 
@@ -66,7 +66,7 @@ def _options(flink: Flink) -> dict[str, str]:
     return {}
 
 
-def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str, str]) -> None:
+def _check_job(checks: CheckList, flink: Flink, job: JobOverview, options: dict[str, str]) -> None:
     subject = f"Flink job {job.name}"
     tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints/config"
     with checks.trying(subject, tried, "it is unknown how the job makes checkpoints") as trial:

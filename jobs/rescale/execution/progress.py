@@ -14,13 +14,13 @@ from rescale.ticks import Tick, line_of
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
-"""Time before the first estimate, while less than a tenth is done."""
-_NO_ESTIMATE_BELOW_ONE_IN = 100
-"""The first estimate comes when one in this many bytes is done."""
+"""Time after which the remaining time is estimated even if less than a tenth of the bytes is done."""
+_LEAST_FRACTION_FOR_ESTIMATE = 0.01
+"""The remaining time is not estimated before this fraction of the bytes is done."""
 
 
 def say_compiling(cached: bool) -> None:
-    """Print that loops are compiled; `cached` says whether the machine code is cached for later runs."""
+    """Print that loops are being compiled; `cached` says whether the machine code is cached for later runs."""
     clause = (
         "which later runs on this machine reuse"
         if cached
@@ -93,7 +93,7 @@ class Progress:
         tenth is done or some time has passed.
         """
         first, before = self._first_update or (now, done)
-        if done < self.total / _NO_ESTIMATE_BELOW_ONE_IN:
+        if done < self.total * _LEAST_FRACTION_FOR_ESTIMATE:
             return None
         least_seconds = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
         if now - first < least_seconds or done <= before:

@@ -1,9 +1,9 @@
 """Trace spans of a step and of its stages, sent over OTLP (HTTP) as configured by OpenTelemetry's variables.
 
-Spans are only made if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the variable for traces alone) names a collector and the SDK is
-installed (the extra `tracing`). The parent of a step's span is named by `TRACEPARENT` (W3C Trace Context). A collector
-that does not answer costs seconds at the end, but never fails a run. Times are one reading of the wall clock plus
-differences of the monotonic clock, since the wall clock may be set back during a run.
+Spans are only made if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the variable that is only for traces) names a collector and the
+SDK is installed (the extra `tracing`). The parent of a step's span is named by `TRACEPARENT` (W3C Trace Context). A
+collector that does not answer costs seconds at the end, but never fails a run. Times are one reading of the wall clock
+plus differences of the monotonic clock, since the wall clock may be set back during a run.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from rescale.text.advice import Advice, mention
 
-ANOTHER = "take another snapshot"
-SAVEPOINT = (
+TAKE_ANOTHER_SNAPSHOT = "take another snapshot"
+TAKE_CANONICAL_SAVEPOINT = (
     "take a canonical savepoint (flink savepoint --type canonical; a job with asynchronous state must first be started "
     "without asynchronous state)"
 )
@@ -12,38 +12,38 @@ SAVEPOINT = (
 A snapshot does not say which state is asynchronous, so the advice always mentions asynchronous state.
 """
 
-CANONICAL = f"{SAVEPOINT} and rescale that savepoint"
-MATERIALISED = (
-    f"start the job from this snapshot unchanged, then {SAVEPOINT}: the savepoint contains the state with all changes "
-    "of the log"
+RESCALE_CANONICAL_SAVEPOINT = f"{TAKE_CANONICAL_SAVEPOINT} and rescale that savepoint"
+MATERIALISE_CHANGELOG = (
+    f"start the job from this snapshot unchanged, then {TAKE_CANONICAL_SAVEPOINT}: the savepoint contains the state "
+    "with all changes of the log"
 )
 LET_ALIGN = (
     "if the job takes unaligned checkpoints, set execution.checkpointing.aligned-checkpoint-timeout: a checkpoint then "
     "stays aligned unless its alignment takes longer than this timeout"
 )
-NOTHING_IN_FLIGHT = (
+TAKE_ALIGNED_SNAPSHOT = (
     "take a savepoint or an aligned checkpoint: neither holds records in flight. If the job no longer runs, first "
     f"start it from this checkpoint at its old parallelism; {LET_ALIGN}"
 )
 """Flink aligns every savepoint (`CheckpointOptions.forConfig`)."""
 
-CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
+ASK_FOR_CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
 
-DIVISORS = "a max parallelism that divides the old one needs no hash of keys"
+DIVISORS_NEED_NO_HASH = "a max parallelism that divides the old one needs no hash of keys"
 
-NEW_SINK = (
+REPLACE_SINK = (
     "stop the job with a savepoint, so that no transaction is left to commit, and drop the sink's state; the new job "
     "begins with another Sink"
 )
 
-OLD_STATE = (
+UPGRADE_OLD_STATE = (
     "Flink 1.3 to 1.6 wrote this state, and Rescale reads only state of Flink 1.7 and later: start the job from this "
     "snapshot on a newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), "
     "take a savepoint with that Flink and rescale the savepoint"
 )
 """Advice for old versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
-WRONG_OFFSETS = (
+UPGRADE_FLINK_FIRST = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "
     "own parallelism, upgrade Flink, and take another savepoint"
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.flink.advice import OLD_STATE
+from rescale.flink.advice import UPGRADE_OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends_by_offset
@@ -47,7 +47,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     version = reader.i32()
     if version not in _VERSIONS:
         error = reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
-        raise error.located(advice=OLD_STATE if 0 < version < _VERSIONS[0] else None)
+        raise error.located(advice=UPGRADE_OLD_STATE if 0 < version < _VERSIONS[0] else None)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
     # Flink's reader expects the identifier when it opens the file, so the file has it even without elements.
     tail = IDENTIFIER if compressed else b""

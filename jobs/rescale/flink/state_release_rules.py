@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from rescale.flink.advice import NEW_SINK, NOTHING_IN_FLIGHT, SAVEPOINT
+from rescale.flink.advice import REPLACE_SINK, TAKE_ALIGNED_SNAPSHOT, TAKE_CANONICAL_SAVEPOINT
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -19,26 +19,26 @@ _PRODUCER = "FlinkKafkaProducer"
 _ACKNOWLEDGING = "MessageAcknowledgingSourceBase"
 
 
-class _Gone(NamedTuple):
-    """State of a class (`rule`) that Flink 1 has and Flink 2 does not have: `what` it holds, and the `way` out."""
+class _RemovedClass(NamedTuple):
+    """State of a class (`rule`) that Flink 1 has and Flink 2 does not have: `what` it holds, and `advice`."""
 
     rule: str
     what: str
-    way: str
+    advice: str
 
 
-_GONE = {
-    OFFSETS_STATE: _Gone(
+_REMOVED_CLASSES = {
+    OFFSETS_STATE: _RemovedClass(
         _CONSUMER,
         "the offsets of a FlinkKafkaConsumer",
         "convert it to the state of the KafkaSource that replaces it (option kafka-source); or drop it, and start the "
         "KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
     ),
     **{
-        name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", NEW_SINK)
+        name: _RemovedClass(_PRODUCER, "the transactions of a FlinkKafkaProducer", REPLACE_SINK)
         for name in ("next-transactional-id-hint", "next-transactional-id-hint-v2")
     },
-    "message-acknowledging-source-state": _Gone(
+    "message-acknowledging-source-state": _RemovedClass(
         _ACKNOWLEDGING,
         f"the unacknowledged messages of a {_ACKNOWLEDGING}",
         "drop it: the queue sends unacknowledged messages again",
@@ -61,14 +61,14 @@ _UNTYPED_STATES = {
     "changelog": (
         "ChangelogKeyedStateBackend",
         "a changelog with changes that are not materialised: it is unknown how another release reads the log",
-        SAVEPOINT,
+        TAKE_CANONICAL_SAVEPOINT,
     ),
     "raw keyed state": ("StateSnapshotContext", "the operator writes raw state in its own format", _TRY_OPERATOR),
     "raw operator state": ("StateSnapshotContext", "the operator writes raw state in its own format", _TRY_OPERATOR),
     "records in flight": (
         "StreamElementSerializer",
         "the snapshot does not name the types of the records in flight",
-        NOTHING_IN_FLIGHT,
+        TAKE_ALIGNED_SNAPSHOT,
     ),
     "gone": (
         "KeyedBackendSerializationProxy",
@@ -84,10 +84,10 @@ def operator_state_reason(state: str, writer: int, line: ReleaseLine) -> Reason 
 
     `writer` is the major version of Flink (1 or 2) that wrote the state, and `line` the release that is to restore it.
     """
-    removed_class = _GONE.get(state)
+    removed_class = _REMOVED_CLASSES.get(state)
     if removed_class is not None and writer < line.major:
         why = f"{removed_class.what}, a class that connectors for Flink {line.major} do not contain"
-        return Reason(Restores.NO, why, removed_class.rule, removed_class.way)
+        return Reason(Restores.NO, why, removed_class.rule, removed_class.advice)
     connector = _CONNECTOR_STATES.get(state)
     return _connector_reason(connector, line) if connector is not None else None
 
@@ -122,8 +122,8 @@ def source_reason(line: ReleaseLine) -> Reason:
 
 def untyped_state_reason(kind: str, line: ReleaseLine) -> Reason:
     """Return why `line` may not restore a kind of state without known types; `kind` is a key of `_UNTYPED_STATES`."""
-    rule, why, way = _UNTYPED_STATES[kind]
-    return Reason(Restores.UNKNOWN, why, rule, way.replace("that Flink", f"Flink {line}"))
+    rule, why, advice = _UNTYPED_STATES[kind]
+    return Reason(Restores.UNKNOWN, why, rule, advice.replace("that Flink", f"Flink {line}"))
 
 
 def _connector_reason(rule: str, line: ReleaseLine) -> Reason:

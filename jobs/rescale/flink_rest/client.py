@@ -40,7 +40,7 @@ from rescale.flink_rest.responses import (
     errors_of,
     seconds_of,
 )
-from rescale.flink_rest.running_job import Job, JobLine
+from rescale.flink_rest.running_job import Job, JobOverview
 from rescale.text.errors import RequestError, StoreError
 
 T = TypeVar("T")
@@ -188,18 +188,18 @@ class Flink:
         timeout = self.configuration().get("rest.cache.checkpoint-statistics.timeout")
         return dashboard.refresh_interval / 1000 if timeout is None else seconds_of(timeout)
 
-    def jobs(self) -> list[JobLine]:
+    def jobs(self) -> list[JobOverview]:
         """Return all jobs that Flink knows, ended ones included."""
         return self._require("GET", "/jobs/overview", Jobs).jobs
 
-    def line(self, job_id: str) -> JobLine | None:
+    def job_overview(self, job_id: str) -> JobOverview | None:
         """Return a job in Flink's overview, whose states are current, or None if Flink does not know it."""
-        return next((line for line in self.jobs() if line.job_id == job_id), None)
+        return next((job for job in self.jobs() if job.job_id == job_id), None)
 
     def job(self, job_id: str) -> Job | None:
         """Return the details of a job, or None if Flink does not know it.
 
-        The states in it may be seconds old (`web.refresh-interval`); `line` has current ones.
+        The states in it may be seconds old (`web.refresh-interval`); `job_overview` has current ones.
         """
         return self._request("GET", f"/jobs/{job_id}", Job)
 

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import JobOverview
 
 _DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
 _SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
@@ -22,7 +22,7 @@ class Accepted(msgspec.Struct):
 class Jobs(msgspec.Struct):
     """`MultipleJobsDetails`."""
 
-    jobs: list[JobLine]
+    jobs: list[JobOverview]
 
 
 class _ExecutionConfig(msgspec.Struct, rename="kebab"):

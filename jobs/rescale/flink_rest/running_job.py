@@ -37,7 +37,7 @@ class _JobState(msgspec.Struct, frozen=True):
         return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
 
 
-class JobLine(_JobState, frozen=True):
+class JobOverview(_JobState, frozen=True):
     """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts its tasks by state, and in `total`."""
 
     tasks: Mapping[str, int] = {}
@@ -85,23 +85,23 @@ class Job(_JobState, frozen=True):
         return common_parallelism([(vertex.parallelism, vertex.max_parallelism) for vertex in self.vertices])
 
 
-def find_job(lines: Sequence[JobLine], job: str, address: str) -> JobLine:
+def find_job(jobs: Sequence[JobOverview], id_or_name: str, address: str) -> JobOverview:
     """Return the job with this id, or the only running job with this name, from the overview of Flink at `address`.
 
     Raises `RequestError` if there is none. The states in the overview are current; the details of a job may be seconds
     old (`web.refresh-interval`).
     """
-    for line in lines:
-        if line.job_id == job:
-            return line
-    alive = [line for line in lines if not line.ended]
-    named = [line for line in alive if line.name == job]
+    for job in jobs:
+        if job.job_id == id_or_name:
+            return job
+    alive = [job for job in jobs if not job.ended]
+    named = [job for job in alive if job.name == id_or_name]
     if len(named) != 1:
         raise RequestError(
             "several jobs have this name" if named else "there is no such job",
             path=address,
             expected="the id of a job, or the name of a single running job: "
-            + (", ".join(f"{line.name} ({line.job_id})" for line in alive) or "no job runs"),
-            found=job,
+            + (", ".join(f"{job.name} ({job.job_id})" for job in alive) or "no job runs"),
+            found=id_or_name,
         )
     return named[0]

@@ -25,7 +25,7 @@ from rescale.following.starts import forget_earlier_start, has_begun_anew, take_
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, request_of_values
 from rescale.planning.request.surgery_request import Values
 from rescale.runstate.certificate import certified_plan, read_certificate
@@ -158,14 +158,14 @@ class Follower:
         """Return the newest round, or None before the base exists."""
         return newest_round(self.target)
 
-    def is_of_this_start(self, made: Round) -> bool:
-        """Return whether a round is of the followed start of the job, and not of an earlier one."""
-        return made.checkpoint in self._pins.numbers()
+    def is_of_this_start(self, newest: Round) -> bool:
+        """Return whether the newest round is from the followed start of the job, and not from an earlier one."""
+        return newest.checkpoint in self._pins.numbers()
 
-    def has_checkpoint_after(self, made: Round) -> bool:
-        """Return whether the job has a checkpoint for a round after this one."""
-        newest = newest_complete(self.job.checkpoints)
-        return (newest is not None and newest > made.checkpoint) or has_begun_anew(self.job.checkpoints, made)
+    def has_checkpoint_after(self, newest: Round) -> bool:
+        """Return whether the job has a checkpoint for a round after the newest one."""
+        number = newest_complete(self.job.checkpoints)
+        return (number is not None and number > newest.checkpoint) or has_begun_anew(self.job.checkpoints, newest)
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round."""
@@ -182,9 +182,9 @@ class Follower:
                 self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
-            made = self._make(planned)
-            self._prune(made)
-            return made
+            finished = self._make(planned)
+            self._prune(finished)
+            return finished
 
     def plan_last(self) -> RoundPlan:
         """Plan the last round: from the newest checkpoint in its own place, not from pins, into the target itself."""
@@ -208,7 +208,7 @@ class Follower:
             discard(self.target, keeps_follower=True)
         return planned
 
-    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
+    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> PreparedPlan:
         """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.
 
         With `ahead`, the plan is for files that are copied before the job ends (`preparation`).
@@ -222,8 +222,8 @@ class Follower:
         if the target does not follow another directory in the same shape, nothing is done.
         """
         complete_newest_round(self.target)
-        made = self.newest_round()
-        if made is not None and take_over(self.target, self.job, made, self._prefixes):
+        newest = self.newest_round()
+        if newest is not None and take_over(self.target, self.job, newest, self._prefixes):
             begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
             self.say(f"the job was started again, and its checkpoints are in {self.job.checkpoints} now")
 
@@ -319,12 +319,12 @@ class Follower:
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
-        made = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
+        finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.begun
-        last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
-        made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)
-        write_round(self.target, made)
-        return made
+        last = seconds if planned.kind is RoundKind.ROUND else finished.last_round_seconds
+        finished = replace(finished, reason=planned.reason, seconds=seconds, last_round_seconds=last)
+        write_round(self.target, finished)
+        return finished
 
     def move_last(self, planned: RoundPlan) -> None:
         """Claim the target for the last round, then move and certify it."""
@@ -384,13 +384,13 @@ def _values(options: Values) -> Values:
     return {**{row.name: row.unset for row in OPTIONS}, **options}
 
 
-def pause_after(made: Round, most: int | None) -> float:
-    """Return the seconds to wait until a round has read and written at most `most` bytes a second on average."""
-    if most is None or made.seconds is None:
+def pause_after(finished: Round, bytes_per_second: int | None) -> float:
+    """Return the seconds to wait until a round has read and written at most `bytes_per_second` on average."""
+    if bytes_per_second is None or finished.seconds is None:
         return 0.0
-    return max(0.0, (made.bytes_read + made.bytes_changed) / most - made.seconds)
+    return max(0.0, (finished.bytes_read + finished.bytes_changed) / bytes_per_second - finished.seconds)
 
 
-def _wait(made: Round, pause: float) -> str:
+def _wait(finished: Round, pause: float) -> str:
     limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
-    return f"{limited}a checkpoint after {made.checkpoint}"
+    return f"{limited}a checkpoint after {finished.checkpoint}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan, rounds_left
-from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.base_result import open_base
 from rescale.runstate.follower.rounds import RoundKind
@@ -29,7 +29,7 @@ class RoundPlan(NamedTuple):
     `begun` is when planning began, by `time.monotonic`.
     """
 
-    prepared: Prepared
+    prepared: PreparedPlan
     kind: RoundKind
     reason: str | None
     begun: float

@@ -43,10 +43,10 @@ _ATTEMPTS = 5
 """Attempts to open the newest checkpoint, which Flink deletes when it has another one."""
 
 
-def has_begun_anew(checkpoints: str, made: Round) -> bool:
-    """Return whether the newest checkpoint of a job is later than that of a round, though its number is lower."""
-    newest = newest_complete(checkpoints)
-    return newest is not None and newest < made.checkpoint and _is_later(checkpoints, newest, made)
+def has_begun_anew(checkpoints: str, newest: Round) -> bool:
+    """Return whether a job's newest checkpoint is later than that of the newest round, though its number is lower."""
+    number = newest_complete(checkpoints)
+    return number is not None and number < newest.checkpoint and _is_later(checkpoints, number, newest)
 
 
 def forget_earlier_start(pins: Pins) -> str | None:
@@ -55,26 +55,26 @@ def forget_earlier_start(pins: Pins) -> str | None:
     Returns None if they did not. The numbers of rounds must rise, so the next one is a new base. Pins go first: as long
     as there is a round, another call sees that the numbers began anew.
     """
-    made = newest_round(pins.target)
-    if made is None or not has_begun_anew(pins.checkpoints, made):
+    newest = newest_round(pins.target)
+    if newest is None or not has_begun_anew(pins.checkpoints, newest):
         return None
     pins.remove_all_but(())
     remove_rounds(pins.target, keep=(), documents=0)
     return (
-        f"the checkpoint numbers in {pins.checkpoints} began anew, below {made.checkpoint}, so the job was started "
+        f"the checkpoint numbers in {pins.checkpoints} began anew, below {newest.checkpoint}, so the job was started "
         "without its last state: its rounds are removed, and the next one is a new base"
     )
 
 
-def _is_later(checkpoints: str, number: int, made: Round) -> bool:
-    """Return whether a checkpoint was written after that of a round; False if the store does not know it any more."""
+def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
+    """Return whether a checkpoint was written after that of the newest round; False if the store no longer has it."""
     uri = join(checkpoint_directory(checkpoints, number), METADATA)
     written = open_store(uri).modified(uri)
-    return written is not None and made.taken is not None and written.timestamp() > made.taken
+    return written is not None and newest.taken is not None and written.timestamp() > newest.taken
 
 
-def take_over(target: str, job: FollowedJob, made: Round, prefixes: Sequence[str]) -> bool:
-    """Let a target with the newest round `made` follow a later start of its job, if the directory is another one.
+def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[str]) -> bool:
+    """Let a target with the newest round `newest` follow a later start of its job, if the directory is another one.
 
     Returns whether it is. Raises `RequestError` unless both starts have a state backend in common: a restore keeps its
     id. A round would be right for any job: but the result of another job is not what the target is for, and its base
@@ -83,29 +83,29 @@ def take_over(target: str, job: FollowedJob, made: Round, prefixes: Sequence[str
     before = followed_job(target)
     if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
         return False
-    _refuse_unrelated_job(target, made, job, prefixes)
+    _refuse_unrelated_job(target, newest, job, prefixes)
     if may_be_discarded(target, before):
         discard(target, keeps_follower=True)
     end_following(target)
     return True
 
 
-def _refuse_unrelated_job(target: str, made: Round, job: FollowedJob, prefixes: Sequence[str]) -> None:
+def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes: Sequence[str]) -> None:
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     number, later = _open_newest(job.checkpoints, prefixes)
     if later is None:
         shown = "no complete checkpoint"
         advice = Advice("wait for one if the job was just started again; otherwise ", advice)
-    elif not _is_later(job.checkpoints, number, made):
+    elif not _is_later(job.checkpoints, number, newest):
         shown = f"chk-{number}, which was written before that"
-    elif not _have_common_backends(open_base(round_target(target, made.checkpoint), prefixes).source, later):
+    elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), prefixes).source, later):
         shown = f"chk-{number}, which has other state backends"
     else:
         return
     raise RequestError(
         "the target follows a job in another directory, and nothing shows that this is a later start of that job",
         path=job.checkpoints,
-        expected=f"the state backends of checkpoint {made.checkpoint}, from which the newest round was made",
+        expected=f"the state backends of checkpoint {newest.checkpoint}, from which the newest round was made",
         found=shown,
         advice=advice,
     )

@@ -26,9 +26,12 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers start theirs. A step starts workers if it
-has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local files. `rescale run` has one
-process for all steps; it plans and publishes in the time in which the processes of the other steps would start."""
+"""Seconds until the process of a step starts its work, and until its workers start theirs.
+
+A step starts workers if it has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local
+files. `rescale run` has one process for all steps; it plans and publishes in the time in which the processes of the
+other steps would start.
+"""
 
 
 class Rates(NamedTuple):
@@ -66,13 +69,13 @@ both checkpoints, and in base and result for the proof (`benchmarks/live.py`).""
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
 """CPU time for each directory to open its databases: in both checkpoints, and in base and result."""
 
-S3_CONNECTION = 85 * MB
+S3_CONNECTION_RATE = 85 * MB
 """Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
 
-DOWNLOADS = 4
+PARALLEL_DOWNLOADS = 4
 """Files that a subtask fetches at once (`state.backend.rocksdb.checkpoint.transfer.thread.num`)."""
 
-LOCAL_DISK = 500 * MB
+LOCAL_DISK_RATE = 500 * MB
 """Bytes that a subtask reads in a second from a disk."""
 
 PUT_RECORDS = 85 * MB
@@ -150,7 +153,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer = places_in_s3 / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
+    transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte: from a source in S3, and to a target in S3
     has_workers = False
     for step, work, size, by_python in (
         ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
@@ -195,7 +198,7 @@ def _restore_result(plan: Plan) -> float:
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Yield the estimates for a result of records, which Flink puts into RocksDB one by one, and of RocksDB files."""
+    """Yield the estimates for a result of single records, and for one of RocksDB files, opened as they are."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return
@@ -217,4 +220,4 @@ def _slowest(plan: Plan, by_record: Sequence[bool]) -> float:
 
 
 def _reading(on_s3: bool) -> int:
-    return DOWNLOADS * S3_CONNECTION if on_s3 else LOCAL_DISK
+    return PARALLEL_DOWNLOADS * S3_CONNECTION_RATE if on_s3 else LOCAL_DISK_RATE

@@ -19,7 +19,7 @@ from rescale.insight.durations import (
     PROCESS_SECONDS,
     RECORDS,
     ROWS,
-    S3_CONNECTION,
+    S3_CONNECTION_RATE,
     WORKERS_SECONDS,
     Rates,
     change_seconds,
@@ -137,7 +137,11 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     new = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
-    seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
+    seconds = (
+        None
+        if a.metadata_time is None or b.metadata_time is None
+        else (b.metadata_time - a.metadata_time).total_seconds()
+    )
     places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
     return FileChanges.estimated(
         a.directory,
@@ -234,4 +238,4 @@ def _bytes(tables: Iterable[LiveTable]) -> int:
 
 def _core_seconds(size: int, rates: Rates, places_in_s3: int) -> float:
     """Return the seconds in which one core moves and compares `size` bytes."""
-    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION
+    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION_RATE

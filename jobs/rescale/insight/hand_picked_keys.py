@@ -1,6 +1,6 @@
 """Keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
 
-Some jobs choose the subtask of a record themselves. They have found a number by trial for each subtask that `keyBy`
+Some jobs choose the subtask of a record themselves. By trial, they have found for each subtask a number that `keyBy`
 sends to this subtask, and use these numbers as keys. The numbers depend on parallelism and max parallelism. In another
 shape several of them go to the same subtask, other subtasks get no records, and Flink does not warn.
 """
@@ -45,10 +45,10 @@ class PickedKey:
 class HandPickedKeys:
     """The keys of an operator, each of which is the only key of its subtask.
 
-    `chance` is the probability that random keys are so distributed. `smallest` tells whether the keys are those of
-    `virtual_keys`. In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that
-    fit the new shape and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to
-    subtasks without regard to keys.
+    `chance` is the probability that random keys would be distributed like this. `smallest` tells whether the keys are
+    those of `virtual_keys`. In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds
+    keys that fit the new shape and `key_type` their type, if there is such a table. `dealt` are list states whose
+    elements go to subtasks without regard to keys.
     """
 
     operator_id: str

@@ -50,11 +50,12 @@ class Candidate:
 class ShapeAdvice:
     """Advice for an operator at a `parallelism` and `max_parallelism`.
 
-    `now` is the `evenness` of the snapshot. `idle` is the share of all subtasks' capacity that is unused while subtasks
-    with more key groups work. `lower` and `upper` are the nearest parallelisms that divide the max parallelism (both
-    are `parallelism` if it does), and `recommended` is the nearer of them. `recommended_max_parallelism` is None if no
-    other is better. `exact` is false if bytes by key group are estimates. `hot` are the snapshot's hot key groups.
-    `few_keys` is the estimated number of keys if there are so few that evenness depends on chance, else None.
+    `now` is the `evenness` of the snapshot. `idle` is the share of the subtasks' total capacity that is unused while
+    those with more key groups still work. `lower` and `upper` are the nearest parallelisms that divide the max
+    parallelism (both are `parallelism` if it does), and `recommended` is the nearer of them.
+    `recommended_max_parallelism` is None if no other is better. `exact` is false if bytes by key group are estimates.
+    `hot` are the snapshot's hot key groups. `few_keys` is the estimated number of keys if there are so few that
+    evenness depends on chance, else None.
     """
 
     operator_id: str

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rescale.insight.cluster import Cluster
-from rescale.insight.durations import LOCAL_DISK, S3_CONNECTION, WHOLE_KEY_GROUPS
+from rescale.insight.durations import LOCAL_DISK_RATE, S3_CONNECTION_RATE, WHOLE_KEY_GROUPS
 from rescale.insight.workload import RekeyedWork, Workload
 from rescale.planning.task_sizes import MOST_PARTITIONS, MOST_SLICES, RANGE_SIZE, SLICE_BYTES, UNIT_SIZE, part_size_for
 from rescale.storage.s3.request_size import request_size
@@ -160,13 +160,13 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
 
 
 def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
-    each = work.cpu + work.passes / S3_CONNECTION
+    each = work.cpu + work.passes / S3_CONNECTION_RATE
     last = LAST_TASKS * work.bytes / work.tasks * each
     used = min(cluster.executors, work.tasks)
     limits: Mapping[str, float] = {
         "cores": work.bytes / cluster.slots * each + last,
         "the executors' network": work.bytes * work.network / (used * cluster.bandwidth),
-        "the executors' disks": work.bytes * work.disk / (used * LOCAL_DISK),
+        "the executors' disks": work.bytes * work.disk / (used * LOCAL_DISK_RATE),
         "the largest key group, which one core works through": work.most_bytes * each + last,
         "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
         "requests that S3 answers for a prefix": max(

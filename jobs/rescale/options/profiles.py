@@ -46,8 +46,8 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         place for place in arguments.places_of_target if place != source_attribute or StoreSide.SOURCE not in given
     ]
     places = {
-        StoreSide.SOURCE: _places(arguments, [] if source_attribute in targets else [source_attribute]),
-        StoreSide.TARGET: _places(arguments, targets),
+        StoreSide.SOURCE: _normalised_places(arguments, [] if source_attribute in targets else [source_attribute]),
+        StoreSide.TARGET: _normalised_places(arguments, targets),
     }
     if any(places.values()):  # without places, the parent process declares the targets
         use_targets(places[StoreSide.TARGET])
@@ -72,7 +72,7 @@ def use_targets(targets: Iterable[str]) -> None:
         declare_targets(targets)
 
 
-def _places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[str]:
+def _normalised_places(arguments: argparse.Namespace, attributes: Iterable[str]) -> list[str]:
     places = [vars(arguments).get(attribute) for attribute in attributes]
     return [normalise(place) for place in places if place]
 

@@ -28,14 +28,14 @@ class Literals:
 
     def __init__(self, written: bytes = b"") -> None:
         self._data = bytearray(written)
-        self._places: dict[bytes, int] = {}
+        self._offsets: dict[bytes, int] = {}
 
     def piece(self, data: bytes) -> Piece:
         """Return a piece with these bytes, which are added if they are new."""
-        if data not in self._places:
-            self._places[data] = len(self._data)
+        if data not in self._offsets:
+            self._offsets[data] = len(self._data)
             self._data += data
-        return Piece(None, self._places[data], len(data))
+        return Piece(None, self._offsets[data], len(data))
 
     def bytes(self) -> bytes:
         return bytes(self._data)

@@ -138,13 +138,13 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     before = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
         other = before[operator.operator_id]
-        wanted, present = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
-        if wanted != present:
+        requested, present = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
+        if requested != present:
             raise RequestError(
                 "the base has another shape",
                 path=base.result.target,
                 operator=operator.label,
-                expected=f"parallelism {wanted[0]}, max parallelism {wanted[1]}, as requested",
+                expected=f"parallelism {requested[0]}, max parallelism {requested[1]}, as requested",
                 found=f"parallelism {present[0]}, max parallelism {present[1]}",
                 advice=f"request the base's shape, or {FULL_RUN}",
             )
@@ -285,7 +285,7 @@ class _OperatorContinuation:
         return None
 
     def rekeying_of_changes(self) -> Rekeying:
-        """Return a rekeying of the changes alone, with the base's directories in the order of the new streams."""
+        """Return a rekeying of only the changes, with the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
         before = {database.key_groups: database for database in self.earlier.databases}

@@ -231,4 +231,4 @@ def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
 
 def _creation_time(snapshot: Snapshot) -> int:
     """Return the time of the snapshot in seconds since 1970; at least 1, because RocksDB reads 0 as "unknown"."""
-    return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1
+    return max(int(snapshot.metadata_time.timestamp()), 1) if snapshot.metadata_time else 1

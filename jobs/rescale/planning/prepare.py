@@ -25,7 +25,7 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import with_stored_sizes
 
 
-class Prepared(NamedTuple):
+class PreparedPlan(NamedTuple):
     """A plan, the snapshot that it was made from (after the surgery), and the offsets of its Kafka sources."""
 
     plan: Plan
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     kafka: tuple[KafkaOffsets, ...]
 
 
-def prepare(request: Request, *, ahead: bool = False) -> Prepared:
+def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     """Open the source, choose key hashes where records get new key groups, and plan.
 
     With `ahead`, the plan is for copying files before the job ends (`preparation`). Otherwise it uses such copies, if
@@ -70,7 +70,7 @@ def prepare(request: Request, *, ahead: bool = False) -> Prepared:
     for operator, planned in zip(snapshot.operators, plan.operators, strict=True):
         if levels := _levels_needed(planned):
             refuse_few_levels_of(snapshot, operator, levels)
-    return Prepared(plan, snapshot, kafka)
+    return PreparedPlan(plan, snapshot, kafka)
 
 
 def _levels_needed(operator: OperatorPlan) -> int:

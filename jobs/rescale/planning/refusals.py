@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from rescale.flink.advice import ANOTHER, CANONICAL, CANONICAL_RESULT, MATERIALISED, NOTHING_IN_FLIGHT
+from rescale.flink.advice import (
+    ASK_FOR_CANONICAL_RESULT,
+    MATERIALISE_CHANGELOG,
+    RESCALE_CANONICAL_SAVEPOINT,
+    TAKE_ALIGNED_SNAPSHOT,
+    TAKE_ANOTHER_SNAPSHOT,
+)
 from rescale.flink.keyed.changelog.change_layouts import change_layout
 from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
@@ -28,14 +34,14 @@ def refuse_unread(operator: Operator) -> None:
             operator=operator.label,
             expected="key-group streams or RocksDB directories, with or without a changelog",
             found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
-            advice=CANONICAL,
+            advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     if len(operator.kinds) > 1:
         raise UnsupportedError(
             "its subtasks keep keyed state of different kinds, and Flink would restore only one of them",
             operator=operator.label,
             found=" and ".join(operator.kinds),
-            advice=ANOTHER,
+            advice=TAKE_ANOTHER_SNAPSHOT,
         )
     without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
     if operator.raw_timers and without_timers:  # an operator with raw keyed state of its own has its timers elsewhere
@@ -44,7 +50,7 @@ def refuse_unread(operator: Operator) -> None:
             operator=operator.label,
             expected="timers in every subtask with raw keyed state",
             found=f"other bytes in subtask {without_timers[0]}: the offsets of its key groups may be damaged",
-            advice=ANOTHER,
+            advice=TAKE_ANOTHER_SNAPSHOT,
         )
     foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _UNREADABLE_KINDS]
     if foreign:
@@ -61,11 +67,11 @@ def refuse_unread(operator: Operator) -> None:
             "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks already",
             operator=operator.label,
             found=f"{operator.channel_bytes} bytes of channel state",
-            advice=NOTHING_IN_FLIGHT,
+            advice=TAKE_ALIGNED_SNAPSHOT,
         )
 
 
-def refuse_changelog(operator: Operator, wanted: Format) -> None:
+def refuse_changelog(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` if the changelog cannot be parsed, or the result would have to keep one."""
     if not operator.changelogs:
         return
@@ -75,9 +81,9 @@ def refuse_changelog(operator: Operator, wanted: Format) -> None:
         if operator.raw_timers:
             raise UnsupportedError(
                 "timers are both in a changelog and in raw keyed state, and it is not known which are current",
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
-    if wanted is Format.KEEP and not becomes_databases(operator, wanted):
+    if result_format is Format.KEEP and not becomes_databases(operator, result_format):
         raise UnsupportedError(
             "the keyed state is kept in a changelog, which Rescale cannot write, and its materialised part is not in "
             "RocksDB",
@@ -85,7 +91,10 @@ def refuse_changelog(operator: Operator, wanted: Format) -> None:
             expected="format canonical or rocksdb",
             found="format keep",
             advice=Advice(
-                CANONICAL_RESULT, ", which every backend restores, or RocksDB's (", mention("format", "rocksdb"), ")"
+                ASK_FOR_CANONICAL_RESULT,
+                ", which every backend restores, or RocksDB's (",
+                mention("format", "rocksdb"),
+                ")",
             ),
         )
 
@@ -96,27 +105,27 @@ def _refuse_unknown(changelog: Changelog) -> None:
             "no state is materialised yet, and the changelog alone does not describe the serializer of its keys",
             expected="a materialised part in at least one subtask, or timers",
             found=f"only changes in subtask {changelog.subtask}",
-            advice=MATERIALISED,
+            advice=MATERIALISE_CHANGELOG,
         )
-    header = require_header(changelog.parsed, advice=MATERIALISED)
+    header = require_header(changelog.parsed, advice=MATERIALISE_CHANGELOG)
     for state in header.states:
         if state.name in changelog.logged:
             change_layout(header, state)
     for part in changelog.base:
         if isinstance(part, KeyedStream) and part.framing is Framing.HEAP:
-            entry_layouts(require_header(part.parsed, advice=MATERIALISED))
+            entry_layouts(require_header(part.parsed, advice=MATERIALISE_CHANGELOG))
 
 
-def refuse_names(operator: Operator, wanted: Format) -> None:
+def refuse_names(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` for a name that RocksDB's library truncates, or that `RocksDBOperationUtils` refuses.
 
     Names in the source's own directories are valid in Flink, but RocksDB's library does not accept all of them.
     """
     are_databases = becomes_databases(operator, Format.KEEP)
-    if not (are_databases or becomes_databases(operator, wanted)):
+    if not (are_databases or becomes_databases(operator, result_format)):
         return
     omitted = frozenset[str]() if are_databases else operator.dropped_states  # all states of a directory are opened
-    advice = CANONICAL if are_databases else CANONICAL_RESULT
+    advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
     for name in dict.fromkeys(s.name for header in operator.keyed_headers if header for s in header.states):
         if name in omitted:
             continue
@@ -132,7 +141,7 @@ def refuse_names(operator: Operator, wanted: Format) -> None:
                 "a state has the name that RocksDB reserves for itself, so Flink's RocksDB backend refuses it",
                 operator=operator.label,
                 state=name,
-                advice=Advice(CANONICAL_RESULT, ", for a job on the heap"),
+                advice=Advice(ASK_FOR_CANONICAL_RESULT, ", for a job on the heap"),
             )
 
 
@@ -143,14 +152,14 @@ def refuse_heap(operator: Operator) -> None:
             entry_layouts(require_header(header))
 
 
-def refuse_old_rows(operator: Operator, wanted: Format) -> None:
+def refuse_old_rows(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` if old rows would be left out of state that remains in the heap's own format."""
-    if operator.cutoffs and stays_on_heap(operator, wanted):
+    if operator.cutoffs and stays_on_heap(operator, result_format):
         raise UnsupportedError(
             "old rows cannot be left out of a result in the heap's own format",
             operator=operator.label,
             state=operator.cutoffs[0][0],
             expected="format canonical or rocksdb",
             found="format keep, for state in the heap's own format",
-            advice=Advice(CANONICAL_RESULT, ", which every backend restores"),
+            advice=Advice(ASK_FOR_CANONICAL_RESULT, ", which every backend restores"),
         )

@@ -95,13 +95,13 @@ class BarCharts:
 
 
 class Point(NamedTuple):
-    """A parallelism on a curve: `even` if it divides the max parallelism, `asked` if it is the requested one."""
+    """A parallelism on a curve: `even` if it divides the max parallelism, `requested` if it is the requested one."""
 
     x: float
     y: float
     tooltip: str
     even: bool
-    asked: bool
+    requested: bool
 
 
 class AxisTick(NamedTuple):

@@ -69,19 +69,19 @@ def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
         yield Flow(old.owner(first), new.owner(new_first), first, end - 1, new_first)
 
 
-def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: int) -> npt.NDArray[np.float64]:
+def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, limit: int) -> npt.NDArray[np.float64]:
     """Return the bytes that go from each old subtask (row) to each new one (column), for shapes that have `flows`.
 
-    The matrix has at most `most` rows and columns: neighbouring subtasks share one if there are more.
+    The matrix has at most `limit` rows and columns: neighbouring subtasks share one if there are more.
     """
     import numpy as np  # slow to import, and few pages need it
 
     def matrix_indices(shape: KeyedShape) -> npt.NDArray[np.int64]:
         """Return the row or column of every key group."""
         owners = np.arange(shape.max_parallelism) * shape.parallelism // shape.max_parallelism
-        return owners * min(most, shape.parallelism) // shape.parallelism
+        return owners * min(limit, shape.parallelism) // shape.parallelism
 
-    rows, columns = min(most, old.parallelism), min(most, new.parallelism)
+    rows, columns = min(limit, old.parallelism), min(limit, new.parallelism)
     new_indices = matrix_indices(new)[np.arange(old.max_parallelism) % new.max_parallelism]
     cells = matrix_indices(old) * columns + new_indices
     return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)

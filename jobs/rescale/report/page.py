@@ -79,7 +79,7 @@ class Figure:
     rows: str = ""
 
 
-class Standing(StrEnum):
+class RunProgress(StrEnum):
     """Progress of a run, shown in the verdict of its page."""
 
     SEEN = "snapshot"
@@ -92,7 +92,7 @@ class Standing(StrEnum):
 class Verdict:
     """The first line of a page: the progress of a run, and its result so far."""
 
-    standing: Standing
+    progress: RunProgress
     sentence: str
 
 

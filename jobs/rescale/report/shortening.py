@@ -18,9 +18,9 @@ T = TypeVar("T")
 _Operator = InspectedOperator | PlannedOperator
 
 
-def lowest(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
-    """Return all items in order if there are at most `most`; else the `most` items of lowest rank, sorted by rank."""
-    return list(items) if len(items) <= most else sorted(items, key=rank)[:most]
+def lowest(items: Sequence[T], limit: int, rank: Callable[[T], Any]) -> list[T]:
+    """Return all items in order if there are at most `limit`; else the `limit` items of lowest rank, sorted by rank."""
+    return list(items) if len(items) <= limit else sorted(items, key=rank)[:limit]
 
 
 def note_on_rest(number: int, noun: str, plural: str, *, reported: bool = True) -> list[Block]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from rescale.flink.advice import ANOTHER
+from rescale.flink.advice import TAKE_ANOTHER_SNAPSHOT
 from rescale.rocksdb.manifest.manifest import (
     DEFAULT_COLUMN_FAMILY,
     Manifest,
@@ -33,7 +33,7 @@ def checked_manifest(
     try:
         return _inventory(files, content, states)
     except SnapshotError as error:
-        raise error.located(advice=ANOTHER) from None
+        raise error.located(advice=TAKE_ANOTHER_SNAPSHOT) from None
 
 
 def _inventory(

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT, RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -46,7 +46,11 @@ def check_options(data: bytes, path: str) -> None:
             required, otherwise = _REQUIRED[option]
             if not required.fullmatch(value):
                 raise UnsupportedError(
-                    f"the database has {otherwise}", path=path, state=family, found=value, advice=CANONICAL
+                    f"the database has {otherwise}",
+                    path=path,
+                    state=family,
+                    found=value,
+                    advice=RESCALE_CANONICAL_SAVEPOINT,
                 )
 
 
@@ -80,7 +84,7 @@ def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
                 state=family,
                 expected=f"at least {levels} levels, and no FIFO compaction",
                 found=f"{option}={value}",
-                advice=CANONICAL_RESULT,
+                advice=ASK_FOR_CANONICAL_RESULT,
             )
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.storage.contract import Pin
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -45,15 +45,23 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     """
     for file in files:
         if _BLOBS.fullmatch(file.name):
-            raise UnsupportedError("the database has blob files", path=file.uri, found=file.name, advice=CANONICAL)
+            raise UnsupportedError(
+                "the database has blob files", path=file.uri, found=file.name, advice=RESCALE_CANONICAL_SAVEPOINT
+            )
         if _WRITE_AHEAD_LOG.fullmatch(file.name):
             if file.length:
                 raise UnsupportedError(
-                    "the database has rows in a write-ahead log", path=file.uri, found=file.name, advice=CANONICAL
+                    "the database has rows in a write-ahead log",
+                    path=file.uri,
+                    found=file.name,
+                    advice=RESCALE_CANONICAL_SAVEPOINT,
                 )
         elif not _KNOWN.fullmatch(file.name):
             raise UnsupportedError(
-                "the database has a file of an unknown kind", path=file.uri, found=file.name, advice=CANONICAL
+                "the database has a file of an unknown kind",
+                path=file.uri,
+                found=file.name,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
     needed = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
     for name, count in Counter(file.name for file in needed).items():

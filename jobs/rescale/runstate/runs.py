@@ -1,8 +1,8 @@
 """Notes of the runs that resume a plan under its claim.
 
-A claim names the run that made it. A later run of the same plan resumes it, and the first run may have ended by then.
-So each later run leaves a note beside the target, and a check for live runs covers all of them. Nothing in a target
-depends on these notes.
+A claim names the run that made it. A later run of the same plan works under the same claim, and the first run may have
+ended by then. So each later run leaves a note beside the target, and a check for live runs covers all of them. Nothing
+in a target depends on these notes.
 """
 
 from __future__ import annotations

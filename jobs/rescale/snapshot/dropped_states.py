@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.header import require_header
 from rescale.flink.operator_state import write_operator_state_header
 from rescale.snapshot.model import ElementStream, Operator
@@ -71,20 +71,20 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), dropped_states=frozenset())
 
 
-def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
+def with_stored_bytes(dropped: DroppedState, operator: Operator) -> DroppedState:
     """Return the dropped state with its `stored_bytes`, if `operator` has databases whose MANIFESTs were read.
 
     `operator` is the operator that loses the state.
     """
-    if lost.elements is not None or not any(database.tables for database in operator.databases):
-        return lost
+    if dropped.elements is not None or not any(database.tables for database in operator.databases):
+        return dropped
     tables = [
         table.extent.length
         for database in operator.databases
         for table in database.tables
-        if require_header(database.parsed).states[table.state].name == lost.name
+        if require_header(database.parsed).states[table.state].name == dropped.name
     ]
-    return replace(lost, stored_bytes=sum(tables))
+    return replace(dropped, stored_bytes=sum(tables))
 
 
 def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
@@ -94,7 +94,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             "cannot leave out timers that are kept on the heap, in raw keyed state",
             operator=operator.label,
             state=name,
-            advice=f"{CANONICAL}, in which timers are state like any other",
+            advice=f"{RESCALE_CANONICAL_SAVEPOINT}, in which timers are state like any other",
         )
     types = _keyed_types(operator)
     if name not in types and all(holder.parsed is not None for holder in operator.managed_keyed):

@@ -63,9 +63,9 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
         if stream.parsed is not None
     ]
     chosen = filled[:: -(-len(filled) // _PIECES)] if filled else []
-    most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
+    keys_per_group = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     for stream, key_group, extent in chosen:
-        for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), most):
+        for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):
             yield key_group, key
 
 

@@ -75,15 +75,15 @@ class Locator:
             case InlineStream():
                 return Extent(0, stream.position, len(stream.data))
             case RelativeFileStream():
-                return self._whole(join(self.directory, stream.path), stream.size)
+                return self._whole_file(join(self.directory, stream.path), stream.size)
             case FileStream():
-                return self._whole(self._absolute(stream.path), stream.size)
+                return self._whole_file(self._absolute(stream.path), stream.size)
             case SegmentStream():
                 return Extent(self._number(self._absolute(stream.path)), stream.start, stream.size)
             case KeyGroupsStream():
                 return self.extent(stream.stream)
 
-    def _whole(self, uri: str, size: int) -> Extent:
+    def _whole_file(self, uri: str, size: int) -> Extent:
         if size < 0:  # `FsCheckpointStateOutputStream` writes -1 if the file's stream does not tell its position
             raise UnsupportedError(
                 "a handle does not record the size of its file, because Flink did not know the size",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from rescale.flink.serializers.rows.streaming import GLOBAL_WINDOW, VOID_NAMESPACE
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
@@ -32,7 +32,7 @@ def lost_timers(snapshot: Snapshot) -> Iterator[str]:
         yield (
             f"{', '.join(without)}: the state of windows or patterns needs timers, but there are no timers. "
             "A native savepoint lacks timers that are kept on the heap beside RocksDB, and windows that wait for them "
-            f"would never fire: while the job still runs, {CANONICAL}"
+            f"would never fire: while the job still runs, {RESCALE_CANONICAL_SAVEPOINT}"
         )
 
 

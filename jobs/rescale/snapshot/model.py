@@ -191,7 +191,7 @@ class Snapshot:
 
     * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing`: files that handles name but that
       are gone.
-    * `taken`: the time when `_metadata` was written, if the store knows it.
+    * `metadata_time`: the time when `_metadata` was written, if the store knows it.
     * `written`: bytes of operator state that a surgery changed.
     * `unused_names`: names that the user gave for operators that the snapshot does not have.
     * `moves`: old and new places of moved files. `moved_files`: the places of these files in the handles.
@@ -203,7 +203,7 @@ class Snapshot:
     type: SnapshotType
     files: tuple[tuple[str, Pin], ...]
     missing: tuple[str, ...]
-    taken: datetime | None
+    metadata_time: datetime | None
     operators: tuple[Operator, ...]
     written: bytes = b""
     unused_names: tuple[str, ...] = ()

@@ -74,9 +74,9 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)
 
 
-def without_old_rows(operator: Operator, lost: Collection[OldRows]) -> Operator:
+def without_old_rows(operator: Operator, dropped_rows: Collection[OldRows]) -> Operator:
     """Return the operator with the cutoffs of the states that lose old rows."""
-    return replace(operator, cutoffs=tuple((state.name, state.until) for state in lost))
+    return replace(operator, cutoffs=tuple((state.name, state.until) for state in dropped_rows))
 
 
 def _has_ttl(state: StateMetaInfo) -> bool:

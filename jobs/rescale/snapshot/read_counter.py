@@ -10,8 +10,8 @@ _thread = threading.local()
 
 
 @contextmanager
-def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
-    """Report to `done` the bytes that this thread reads in the block, and at its end the rest of `weight`.
+def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
+    """Report to `report_bytes` the bytes that this thread reads in the block, and at its end the rest of `weight`.
 
     `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
     the block raises an error, the rest is not reported.
@@ -22,7 +22,7 @@ def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
         nonlocal left
         size = min(size, left)
         left -= size
-        done(size)
+        report_bytes(size)
 
     before = getattr(_thread, "add", None)
     _thread.add = add
@@ -30,7 +30,7 @@ def counting(weight: int, done: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         _thread.add = before
-    done(left)
+    report_bytes(left)
 
 
 def count(size: int) -> None:

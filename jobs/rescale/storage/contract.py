@@ -77,7 +77,7 @@ class PartLimits(NamedTuple):
     """Limits of parts of a file: the smallest size in bytes of all but the last, and the largest number of parts."""
 
     smallest: int
-    most: int
+    most_parts: int
 
 
 class Store(Protocol):

@@ -50,10 +50,10 @@ def normalise(text: str) -> str:
         )
     match = _SCHEME.fullmatch(text)
     if match is None and text:
-        return _clean(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
+        return _clean_path(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
     scheme, rest = (match[1].lower(), match[2]) if match else ("", "")
     if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
-        return _clean(local[1])
+        return _clean_path(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         if rest.startswith(f"//{_ARN}"):
             return _access_point(text, rest[2:])
@@ -75,7 +75,7 @@ def join(directory: str, relative: str) -> str:
     if is_s3(directory):
         bucket, key = split_s3(directory)
         return _s3(bucket, f"{key}/{relative}")
-    return _clean(f"{directory}/{relative}")
+    return _clean_path(f"{directory}/{relative}")
 
 
 def parent(uri: str) -> str:
@@ -152,9 +152,9 @@ def _access_point(text: str, path: str) -> str:
 
 
 def _s3(bucket: str, key: str) -> str:
-    return f"{_S3_PREFIX}{bucket}{_clean(f'/{key}')}".rstrip("/")
+    return f"{_S3_PREFIX}{bucket}{_clean_path(f'/{key}')}".rstrip("/")
 
 
-def _clean(path: str) -> str:
+def _clean_path(path: str) -> str:
     """Return an absolute path without `.`, `..` or repeated slashes; `normpath` alone would keep two leading ones."""
     return "/" + posixpath.normpath(path).lstrip("/")

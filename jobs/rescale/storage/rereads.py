@@ -47,9 +47,9 @@ def _both_refused(*errors: RescaleError) -> bool:
     return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
 
-def changed_sides(first: Sequence[object], again: Sequence[object]) -> list[str]:
+def changed_sides(first: Sequence[object], second: Sequence[object]) -> list[str]:
     """Return the sides whose two reads differ; both sequences have an entry for each of `SIDES`."""
-    return [side for side, old, new in zip(SIDES, first, again, strict=True) if old != new]
+    return [side for side, old, new in zip(SIDES, first, second, strict=True) if old != new]
 
 
 def misread(sides: Sequence[str], first: RescaleError) -> StoreError:

@@ -6,7 +6,7 @@ RESCALE_TARGET_AWS_ENDPOINT_URL. Then AWS variables without a prefix do not conf
 
 A location does not tell in which store it is: both stores may have buckets with the same name. So a process declares
 its targets, for itself and its child processes. Locations in a target, or beside it, are on the target's side, and all
-others on the source's. A process that has declared no targets works with the target's store alone.
+others on the source's. A process that has declared no targets works only with the target's store.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ACCESS = (
     *_BESIDE_PROFILES,
     *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
-"""Variables that give access. They also apply to a side whose own variables give none, such as a region alone."""
+"""Variables that give access. They also apply to a side whose own variables give no access, such as only a region."""
 
 
 class StoreSide(StrEnum):

@@ -64,13 +64,13 @@ def without_secrets(text: str) -> str:
     return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda match: f"{match[1] or match[2]}…@", text))
 
 
-def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
-    """Return at most `most` names and the count of the others, as in `a, b and 3 more`.
+def first_of(names: Sequence[str], limit: int, number: int | None = None) -> str:
+    """Return at most `limit` names and the count of the others, as in `a, b and 3 more`.
 
     `number` is the number of all names, if `names` has only the first of them.
     """
-    others = (len(names) if number is None else number) - most
-    return ", ".join(names[:most]) + (f" and {others:,} more" if others > 0 else "")
+    others = (len(names) if number is None else number) - limit
+    return ", ".join(names[:limit]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -95,7 +95,7 @@ class Flink:
 
 def test_cancel_waits_until_the_answer_expires_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_watch, "_CANCEL_SECONDS", LIFETIME - 0.5)
-    monkeypatch.setattr(answer_watch, "_SHORT", 1)
+    monkeypatch.setattr(answer_watch, "_SHORT_LIFETIME", 1)
     flink: Any = Flink()
     with AnswerWatch(flink, "job") as answers:
         while answers._cached._number is None:

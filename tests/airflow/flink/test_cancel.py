@@ -15,7 +15,7 @@ from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 from rescale.airflow.flink.last_checkpoint import cancel
 from rescale.airflow.live import follow_work
 from rescale.airflow.live.follow_task import _follow
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, RescaleError, StoreError
 from support.deferring import TaskState
 
@@ -33,11 +33,11 @@ class Cluster:
     def __init__(self, *states: str | StoreError | None, errors: int = 0) -> None:
         self.states, self.errors, self.cancels = list(states), errors, 0
 
-    def line(self, job_id: str) -> JobLine | None:
+    def job_overview(self, job_id: str) -> JobOverview | None:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         if isinstance(state, StoreError):
             raise state
-        return None if state is None else JobLine(job_id, "clicks", state)
+        return None if state is None else JobOverview(job_id, "clicks", state)
 
     def answer_cache_seconds(self) -> float:
         return 3.0
@@ -123,9 +123,9 @@ def test_each_try_renews_the_mark_before_all_else(monkeypatch: pytest.MonkeyPatc
     """The try may be killed while it starts, or waits for the end of the job, and be the last one."""
     monkeypatch.setattr(follow_work, "follow_and_cut_over", Mock(side_effect=KeyboardInterrupt))
     state, xcoms = TaskState({CANCELS: "a", CANCELS_AFTER: 7}), TaskState()
-    looked = {"before": {"job_id": "a"}}
+    look_output = {"before": {"job_id": "a"}}
     with pytest.raises(KeyboardInterrupt):
-        _follow(None, None, None, looked, {"while_it_runs": True}, None, mark_of(state, xcoms).ti, state)
+        _follow(None, None, None, look_output, {"while_it_runs": True}, None, mark_of(state, xcoms).ti, state)
     assert xcoms == {CANCELS: "a", CANCELS_AFTER: 7}
 
 

@@ -1,4 +1,4 @@
-"""A changelog makes no checkpoint after a start in NO_CLAIM mode, so such a job is not handed over by a jar."""
+"""A job with a changelog makes no checkpoint after a start in NO_CLAIM mode, so it is not handed over by a jar."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ class Story:
         known = {"flink": self.cluster.address, "job": self.job_id, "jar": "counts.jar", "target": str(self.target)}
         params = filled_of_job(**known, taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
-        looked = {"before": msgspec.to_builtins(self.before)}
-        return _prepare(None, looked, params, instance)
+        look_output = {"before": msgspec.to_builtins(self.before)}
+        return _prepare(None, look_output, params, instance)
 
     def times(self) -> dict[str, int]:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}

@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import JobToRestart, go_back
 from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, StoreError
 
 WHERE = PatchDeployment("flink", "clicks")
@@ -112,8 +112,8 @@ def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
 def test_session_job_of_the_operator_is_not_started_from_a_jar(
     job_id: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = JobLine(job_id, "clicks", "RUNNING")
-    cluster = SimpleNamespace(address="http://flink", jobs=lambda: [line], job=lambda _: None)
+    job = JobOverview(job_id, "clicks", "RUNNING")
+    cluster = SimpleNamespace(address="http://flink", jobs=lambda: [job], job=lambda _: None)
     monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
     monkeypatch.setattr(stopping, "check_hand_over", lambda _: None)
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")

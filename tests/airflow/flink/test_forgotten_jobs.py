@@ -113,7 +113,7 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
 
 
 def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: Cluster) -> None:
-    """The first attempt to go back failed; somebody mended the cause, and hours later clears what else has failed."""
+    """The first attempt to go back failed. Somebody mends the cause, and clears the other failed tasks hours later."""
     _, second = islice(ids(*stopping._restart_seed(RUN, BEFORE)), 2)
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):
@@ -175,9 +175,9 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     """While the job is being cancelled, nobody knows its last checkpoint."""
 
     class Cancelled(GoBack):
-        def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
-            ended = cluster.jobs[before.job_id] == "CANCELED"
-            cluster.jobs[before.job_id] = "CANCELED"
+        def source(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
+            ended = cluster.jobs[old_job.job_id] == "CANCELED"
+            cluster.jobs[old_job.job_id] = "CANCELED"
             return "s3://b/chk-8" if ended else None
 
     cluster.jobs[BEFORE.job_id] = "CANCELLING"

@@ -120,10 +120,10 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
     reported: list[Round] = []
     report = Watch.report
 
-    def approve(watch: Watch, made: Round, waits_for: str | None) -> None:
-        report(watch, made, waits_for)
-        reported.append(made)
-        if waits_for == "an approval" and made.kind is RoundKind.ROUND:
+    def approve(watch: Watch, finished: Round, waits_for: str | None) -> None:
+        report(watch, finished, waits_for)
+        reported.append(finished)
+        if waits_for == "an approval" and finished.kind is RoundKind.ROUND:
             decide_cut_over(story.target, {"by": "a test"}, "said so", approved=True)
 
     with patch.object(Watch, "report", approve):
@@ -224,9 +224,9 @@ def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
     rounds: list[int] = []
     report = Watch.report
 
-    def decide_after_two(watch: Watch, made: Any, waits_for: str | None) -> None:
-        report(watch, made, waits_for)
-        rounds.append(made.number)
+    def decide_after_two(watch: Watch, finished: Any, waits_for: str | None) -> None:
+        report(watch, finished, waits_for)
+        rounds.append(finished.number)
         if waits_for == "an approval" and len(rounds) > 4:
             decide_cut_over(story.target, {"by": "a test"}, "said so", approved=approved)
 
@@ -246,8 +246,8 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
     now = datetime.now(UTC)
     report = Watch.report
 
-    def close(watch: Watch, made: Any, waits_for: str | None) -> None:
-        report(watch, made, waits_for)
+    def close(watch: Watch, finished: Any, waits_for: str | None) -> None:
+        report(watch, finished, waits_for)
         if waits_for == "an approval":
             watch.closes = now
 

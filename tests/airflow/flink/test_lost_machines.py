@@ -2,9 +2,10 @@
 
 With high availability, a new JobManager restarts the job from its last checkpoint.
 
-There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed, and without high
-availability, of any job. If the old one is lost around the cancel, and the job's directory has a newer checkpoint than
-Flink has reported, it is unknown which one was completed last. Then no job is started, and the error names both.
+There is one exception. A new JobManager does not know which checkpoints of ended jobs were completed; without high
+availability, it does not know this of any job. If the old one is lost around the cancel, and the job's directory has a
+newer checkpoint than Flink has reported, it is unknown which one was completed last. Then no job is started, and the
+error names both.
 """
 
 from __future__ import annotations

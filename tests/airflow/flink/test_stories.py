@@ -16,7 +16,7 @@ from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, StopMode
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, StoreError
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale
@@ -150,9 +150,9 @@ def test_going_back_cancels_the_new_job_and_finds_the_savepoint(cluster: Session
     assert old["restored_from"].endswith(taken["savepoint"].rpartition("/")[2])
     assert cluster.alive() == {old["job"]}
     with cluster.open() as flink:
-        line = flink.line(new["job"])
-    assert line is not None
-    assert line.state == "CANCELED"
+        job = flink.job_overview(new["job"])
+    assert job is not None
+    assert job.state == "CANCELED"
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_restarting_job_raises_store_error_and_ended_job_request_error(
 ) -> None:
     job_id = cluster.run(1)
     with monkeypatch.context() as patched:
-        patched.setattr(Flink, "jobs", lambda *_: [JobLine(job_id, "counts", "RESTARTING")])
+        patched.setattr(Flink, "jobs", lambda *_: [JobOverview(job_id, "counts", "RESTARTING")])
         with pytest.raises(StoreError, match="the job is not running at the moment"):
             look(cluster, StopMode.STOP)
     cluster.clear()

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 from rescale.airflow.flink.questions import Answer, JobEndQuestion, JobStartQuestion
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.flink_rest.client import Flink
-from rescale.flink_rest.running_job import Job, JobLine, Vertex
+from rescale.flink_rest.running_job import Job, JobOverview, Vertex
 from rescale.text.errors import RescaleError, StoreError
 
 QUESTION = JobEndQuestion("http://127.0.0.1:9", "0" * 32)
@@ -65,7 +65,7 @@ def test_unexpected_error_is_given_to_the_task_but_an_airflow_error_is_raised(mo
 def test_ended_job_is_reported_with_its_reason(
     state: str, why: str | None, reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Flink, "line", lambda *_: JobLine("0" * 32, "clicks", state))
+    monkeypatch.setattr(Flink, "job_overview", lambda *_: JobOverview("0" * 32, "clicks", state))
     monkeypatch.setattr(Flink, "why_failed", lambda *_: why)
     with pytest.raises(RescaleError, match="the job did not start from the snapshot") as caught:
         JobStartQuestion("http://127.0.0.1:9", "0" * 32).ask()
@@ -78,7 +78,9 @@ def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pyt
     job_id = "0" * 32
     tasks = {"RUNNING": 2}
     answers = iter([(), (Vertex("1" * 32, "source", 2, 128, tasks),)])
-    monkeypatch.setattr(Flink, "line", lambda *_: JobLine(job_id, "clicks", "RUNNING", {"running": 2, "total": 2}))
+    monkeypatch.setattr(
+        Flink, "job_overview", lambda *_: JobOverview(job_id, "clicks", "RUNNING", {"running": 2, "total": 2})
+    )
     monkeypatch.setattr(Flink, "job", lambda *_: Job(job_id, "clicks", "RUNNING", next(answers)))
     monkeypatch.setattr(Flink, "restored_from", lambda *_: "s3://b/result")
     question = JobStartQuestion("http://127.0.0.1:9", job_id)
@@ -90,9 +92,7 @@ def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pyt
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_jumping_clock_does_not_shorten_the_patience(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that is ahead in the triggerer does not, either, though a deadline by the worker's clock would be
-    over.
-    """
+    """This includes a triggerer whose clock is ahead: a deadline by the worker's clock would already be over there."""
     given = iter([None, None, {"job": "it"}])
     clock = time.time
 

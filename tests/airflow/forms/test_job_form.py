@@ -48,7 +48,7 @@ def test_jar_is_run_on_the_cluster_of_the_job() -> None:
 
 
 def test_empty_lines_are_no_arguments_of_the_program() -> None:
-    """The form makes an argument of every line, even of the end of the last one."""
+    """The form makes an argument of every line, even of the empty one after the last line break."""
     params = filled(taking="stop", hand_over="jar", jar="clicks.jar", arguments=["--fast", "", "--wide", ""])
     hand_over = hand_over_of(params)
     assert isinstance(hand_over, RunJar)

@@ -1,4 +1,4 @@
-"""A job with a changelog is stopped only if it is started again in a mode in which it can make checkpoints."""
+"""A job with a changelog is stopped only if it will be started in a claim mode in which it can make checkpoints."""
 
 from __future__ import annotations
 

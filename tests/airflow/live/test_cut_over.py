@@ -210,7 +210,7 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"job": "new"})
     monkeypatch.setattr(cut_over, "refuse_running_job", Mock(side_effect=RequestError("the job still runs")))
     cutting = cut(Job())
-    cutting.before.hand_over = None
+    cutting.old_job.hand_over = None
     with pytest.raises(WentBackError, match="the job still runs"):
         cutting.complete(Stopwatch())
     assert restarts == ["chk-1"]

@@ -12,7 +12,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
 
-from rescale.airflow.flink.last_checkpoint import REPEATED
+from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, cut_over_question_text
 from rescale.airflow.settings import ApprovalRules, Settings
@@ -32,7 +32,7 @@ ROUNDS = {
 }
 
 
-class Asked(Exception):  # noqa: N818
+class QuestionAsked(Exception):  # noqa: N818
     """Raised instead of deferring the task, as Airflow does to wait for an answer."""
 
 
@@ -58,7 +58,7 @@ def context(target: Path, follow: str = "running", rounds: dict[str, Any] | None
 @pytest.fixture(autouse=True)
 def _parked(monkeypatch: pytest.MonkeyPatch) -> None:
     def park(*_: object) -> None:
-        raise Asked
+        raise QuestionAsked
 
     monkeypatch.setattr(HITLOperator, "execute", park)
 
@@ -100,7 +100,7 @@ def test_question_waits_until_the_last_round_is_short(rounds: dict[str, Any] | N
 def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
-    with pytest.raises(Asked):
+    with pytest.raises(QuestionAsked):
         asked.execute(given)
     assert "17" in (asked.body or "")
     assert answered(asked, given, option)["approved"] is approved
@@ -114,7 +114,7 @@ def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> N
     """The window may have closed meanwhile: nothing may be stored beside a target that was discarded."""
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
-    with pytest.raises(Asked):
+    with pytest.raises(QuestionAsked):
         asked.execute(given)
     given["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
     with pytest.raises(AirflowSkipException):
@@ -125,13 +125,13 @@ def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> N
 def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
-    with pytest.raises(Asked):
+    with pytest.raises(QuestionAsked):
         asked.execute(given)
     begun = datetime.now(UTC)
     with pytest.raises(TaskDeferred) as caught:
         answered(asked, given, NOT_YET)
     assert caught.value.trigger.moment > begun + timedelta(minutes=4)
-    with pytest.raises(Asked):
+    with pytest.raises(QuestionAsked):
         answered(asked, given, NOT_YET, user=None)
     assert cut_over_decision(str(target)) is None
 
@@ -141,9 +141,9 @@ def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
     given = context(target, rounds=ROUNDS)
     settings = Settings(approval=ApprovalRules(four_eyes=True))
     with patch.object(cut_over_question, "settings", return_value=settings):
-        with pytest.raises(Asked):
+        with pytest.raises(QuestionAsked):
             asked.execute(given)
-        with pytest.raises(Asked):
+        with pytest.raises(QuestionAsked):
             answered(asked, given, CUT_OVER, user="ada")
         assert cut_over_decision(str(target)) is None
         assert answered(asked, given, CUT_OVER, user="grace")["approved"]
@@ -155,5 +155,5 @@ def test_question_shows_the_newest_figures() -> None:
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text
-    assert REPEATED in text
+    assert REPEATED_RECORDS in text
     assert "nothing has to be moved" in cut_over_question_text({"asks": True, "first_checkpoint": ""})

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rescale.airflow.flink.last_checkpoint import REPEATED
+from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.following.follower import Follower
@@ -23,7 +23,7 @@ def test_plan_in_the_report_says_what_is_processed_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(RoundDisplay, "_put", lambda *_: None)
     pushed, before = TaskState(), SimpleNamespace(directory=job.directory)
     display = RoundDisplay(before, follower, SimpleNamespace(xcom_push=pushed.set), TaskState())  # type: ignore[arg-type]
-    made = Round(1, 3, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
-    display.show(made, "an approval", is_short=True, needs_approval=True)
+    followed_round = Round(1, 3, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
+    display.show(followed_round, "an approval", is_short=True, needs_approval=True)
     page = unescape(ReportPage(**pushed[REPORT]).html(1_000_000).decode())
-    assert REPEATED in page
+    assert REPEATED_RECORDS in page

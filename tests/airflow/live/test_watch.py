@@ -94,7 +94,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     (tmp_path / "chk-3").mkdir()
     (tmp_path / "chk-3" / "_metadata").touch()
     watching = watch()
-    watching.before = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
+    watching.old_job = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
     del vars(watching)["needs_approval"]

@@ -17,7 +17,7 @@ from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
 from support.results import take_back
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, case_on, is_there
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_unpublished, case_on, is_there
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
@@ -86,7 +86,7 @@ def test_run_killed_before_any_read_is_resumed(tmp_path: Path, share: Share[int]
     for k in share(reads):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
-        assert_right_or_not_there(target)
+        assert_right_or_unpublished(target)
         case.succeed(target, f"at call {k}")
         assert_whole(target)
 

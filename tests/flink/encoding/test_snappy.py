@@ -21,7 +21,7 @@ def compressed(*pieces: bytes) -> bytes:
 
 
 def decompressed(stream: bytes, piece: int | None = None) -> bytes:
-    """The content of a stream that is fed in pieces of `piece` bytes."""
+    """Return the content of a stream that is fed in pieces of `piece` bytes."""
     decompressor = FramedDecompressor()
     size = piece or max(1, len(stream))
     content = b"".join(decompressor.feed(stream[at : at + size]) for at in range(0, len(stream), size))

@@ -1,4 +1,4 @@
-"""Splits, union elements and books of enumerators with other positions: what does not change stays byte by byte."""
+"""Splits, union elements and enumerator states with other positions: all other bytes stay the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nothing(_: Position) -> None:
 
 
 def moved(position: Position) -> Position | None:
-    """Partition 0 is read on from 7, partition 1 is left out."""
+    """Let partition 0 be read from offset 7 on, and leave partition 1 out."""
     if position.partition.partition == 1:
         return None
     return position._replace(next=7) if position.partition == FIRST else position

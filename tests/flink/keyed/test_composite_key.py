@@ -33,7 +33,7 @@ FIXED_LENGTH = ("Long", "Tuple2<Int, Boolean>")
 
 
 class Kind(NamedTuple):
-    """A sort of state; a namespace of it is one of `namespaces`."""
+    """A sort of state, with the serializer snapshot of its namespaces, and a strategy for `namespaces`."""
 
     namespace: bytes
     namespaces: st.SearchStrategy[bytes]
@@ -69,7 +69,7 @@ def header_of(key_type: JavaType, *names: str) -> KeyedHeader:
 
 
 def key_of(kind: Kind, ambiguous: bool, key: bytes, namespace: bytes, user_key: bytes = b"", time: int = 0) -> bytes:
-    """The key of a record of such a state."""
+    """Return the key of a record of a state of this kind."""
     if kind.sort == "TIMERS":
         return timer(time, key, namespace)
     user_key = user_key if kind.sort == "MAP" else b""
@@ -122,7 +122,7 @@ def test_hash_function_gets_the_key_without_namespace(
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
 def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
-    """A text of n characters below 128 takes n bytes, and one or more for its own length."""
+    """A text of n characters below 128 takes n bytes, and one or more bytes for its length."""
     value = (97,) * size
     key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
     for state_id, user_key in ((0, b""), (1, b"entry")):
@@ -145,7 +145,7 @@ def test_lengths_are_written_as_flink_writes_them() -> None:
 
 
 def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) -> IntegrityError:
-    """Behind another record, which is right."""
+    """Check that the key is refused although the record before it is right; return the error."""
     right = Record(0, TEXT.write((98,)) + b"\0", b"")
     with pytest.raises(IntegrityError, match=what) as caught:
         composite_keys(header, KNOWN).hash(in_a_buffer([right, Record(state_id, key, b"v")], [4, 7]))
@@ -156,7 +156,7 @@ def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) ->
 
 
 KEY = TEXT.write((97,) * 300)
-"""303 bytes, two of which say how many characters there are."""
+"""A key of 303 bytes, of which two hold the number of characters."""
 
 NAMED = composite_key(KEY, KEY, ambiguous=True)
 

@@ -1,4 +1,4 @@
-"""Records by the parts of their keys: those that Flink wrote, and such as cannot be taken apart."""
+"""Names of records by the parts of their keys: of records by Flink, and of records that cannot be taken apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without numba Python runs the machine as it stands: slower, and with the same results, on damaged keys as well."""
+"""Without numba, Python runs the machine uncompiled: slower, with the same results, also on damaged keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NESTED = [
 
 
 def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
-    """The module as it is where numba is not installed; others that are loaded under `patch` find it in its place."""
+    """Return the module as it is without numba; modules that are loaded under `patch` import this one."""
     assert module.__file__ is not None
     spec = importlib.util.spec_from_file_location(f"uncompiled_{module.__name__}", module.__file__)
     assert spec is not None
@@ -57,7 +57,7 @@ assert hasattr(machine.walk, "py_func")
 
 
 def hashed(tree: TypeTree) -> TypeTree:
-    """With large weights, so that sums leave the 64 bits."""
+    """Return the type with large weights for its hash, so that sums exceed 64 bits."""
     match tree:
         case Flagged(fields=fields):
             weights = tuple((1 << 32) - 1 - i for i in range(len(fields)))
@@ -106,7 +106,7 @@ def test_interpreted_and_compiled_key_groups_agree(hashes: list[int], max_parall
 
 @pytest.mark.slow
 def test_hash_tests_pass_without_numba() -> None:
-    """Runs all tests of how keys hash in a process without numba, where a warning is an error."""
+    """All tests of hashes of keys run in a process without numba, where a warning is an error."""
     hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     tests = [
         test for name in ("test_java_hash.py", "test_key_hash.py") for test in Path(__file__).parents[1].rglob(name)

@@ -1,4 +1,4 @@
-"""Ends and hashes of keys: against figures that Flink gave, against the slow twin, and against damage."""
+"""Ends and hashes of keys, compared with figures from Flink and with the slow twin; and damaged keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rescale.flink.key_groups import key_group_of_hash, murmur
 from rescale.flink.keys import machine
-from rescale.flink.keys.java_hash import WRONG, WalkedKeys, key_groups_of_hashes, walk_keys
+from rescale.flink.keys.java_hash import ERROR_TEXTS, WalkedKeys, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
 from support.examples import examples
@@ -28,7 +28,7 @@ def program(java_type: JavaType) -> Program:
 
 
 def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKeys:
-    """The keys one after the other, each with `behind` between itself and its limit."""
+    """Walk the keys, which lie one after the other, each with `behind` between its end and its limit."""
     limits = np.cumsum([len(key) + len(behind) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + len(behind) for key in keys], dtype=np.int64)
     return walk_keys(compiled, np.frombuffer(b"".join(key + behind for key in keys), np.uint8), starts, limits)
@@ -247,4 +247,4 @@ def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> No
 def test_machine_has_the_numbers_of_the_hash_rules() -> None:
     for rules in (FixedHash, BlobHash):
         assert [getattr(machine, rule.name) for rule in rules] == list(rules)
-    assert len(WRONG) == machine.SUBCLASS + 1
+    assert len(ERROR_TEXTS) == machine.SUBCLASS + 1

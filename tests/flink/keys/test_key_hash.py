@@ -9,7 +9,7 @@ import pytest
 
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keys import machine
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS
 from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash, refuse_no_hash
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.java_composites import CaseClass, Pojo, Tuple
@@ -35,7 +35,7 @@ def choose(java_type: JavaType, values: list[object], max_parallelism: int = 128
 
 
 def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> Any:
-    """The arguments of `choose_hash`."""
+    """Return the arguments of `choose_hash` for these keys."""
     keys = list(map(java_type.write, values))
     limits = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + 1 for key in keys], dtype=np.int64)
@@ -250,4 +250,4 @@ def test_formulas_are_tried_only_if_the_rest_of_the_key_is_hashable() -> None:
 
 def test_error_code_of_a_subclass_is_that_of_the_machine() -> None:
     assert machine.SUBCLASS == SUBCLASS
-    assert "subclass" in WRONG[SUBCLASS]
+    assert "subclass" in ERROR_TEXTS[SUBCLASS]

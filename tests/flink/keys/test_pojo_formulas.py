@@ -1,4 +1,4 @@
-"""Formulas for hashes that are their users' own: their names, what they give, which are tried."""
+"""Formulas for hashes of the user's own classes: their names, their hashes, and which ones are tried."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_null_fields_are_hashed_by_the_rule_of_the_formula() -> None:
 
 
 def test_null_object_hashes_as_0() -> None:
-    """Whatever was hashed before it."""
+    """The fields and elements before it do not matter."""
     order = Pojo({"number": INTEGER}, 0, 0, [])
     assert codes(Tuple([INTEGER, order]), "objects-hash(number)", [INTEGER.write(7) + order.write(None)]) == [31 * 7]
     assert codes(List(order), "record(number)", [List(order).write([(7,), None])]) == [31 * (31 + 7)]
@@ -97,7 +97,7 @@ BOOLEANS = {"lombok": (79, 97), "17x37": (0, 1), "17x31": (1, 0)}
 
 @st.composite
 def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
-    """A POJO and the formula for it, maybe with another one inside, maybe inside something else."""
+    """Draw a POJO and its formula; it may contain another POJO, or lie in a composite type."""
     name, start, factor, null = draw(
         st.sampled_from(
             [

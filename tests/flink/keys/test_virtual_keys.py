@@ -1,4 +1,4 @@
-"""A key for every subtask: each is there, in its place, and the smallest."""
+"""One virtual key for every subtask, which belongs to that subtask and is the smallest such key."""
 
 from __future__ import annotations
 

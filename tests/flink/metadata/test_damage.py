@@ -71,7 +71,7 @@ NEWEST = max(RELEASES)
 
 
 def sample(version: int) -> Metadata:
-    """A small file with one of everything that the version can say."""
+    """Return a small file that contains each thing that this version can contain."""
     since_v3 = version >= FIRST_VERSION_WITH_COORDINATORS
     merged = (MERGED,) if version >= FIRST_VERSION_WITH_MERGED_CHANNELS else ()
     channels = (SINGLE, *merged) if since_v3 else ()
@@ -133,7 +133,7 @@ def test_metadata_truncated_at_any_byte_is_refused(version: int) -> None:
 @pytest.mark.parametrize("at_once", [1, slow(3)])
 @pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, RELEASES))
 def test_metadata_with_any_byte_flipped_is_refused_or_kept(version: int, at_once: int) -> None:
-    """Each byte is flipped in one of three ways, or in all three."""
+    """Each byte is flipped in one of three ways; in slow tests, in all three."""
     data, flips = write_metadata(sample(version)), (0x01, 0x80, 0xFF)
     for at in range(len(data)):
         for flip in (flips[(at + number) % 3] for number in range(at_once)):

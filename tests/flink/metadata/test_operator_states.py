@@ -1,4 +1,4 @@
-"""Operators of `_metadata`: what each version has a place for, and entries that Flink never writes."""
+"""Operators of `_metadata`: what each version can contain, and entries that Flink never writes."""
 
 from __future__ import annotations
 

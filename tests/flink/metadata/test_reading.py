@@ -1,4 +1,4 @@
-"""`_metadata`: reading what was written, and what is refused."""
+"""`_metadata`: written values are read back, and wrong bytes are refused."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_error_names_the_operator_and_the_offset() -> None:
 
 
 def metadata_with(old: str, new: str, metadata: Metadata) -> bytes:
-    """The file with the one place that holds the hex bytes `old` changed to `new`."""
+    """Return the file with `new` in the only place that has the bytes `old` (both in hex)."""
     data, old_bytes = write_metadata(metadata), bytes.fromhex(old)
     assert data.count(old_bytes) == 1
     return data.replace(old_bytes, bytes.fromhex(new))

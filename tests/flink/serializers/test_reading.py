@@ -1,4 +1,4 @@
-"""Serializer snapshots: where each ends, what it says, and when two say the same."""
+"""Serializer snapshots: where each ends, what it describes, and when two describe the same serializer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ EXAMPLES = {
         AVRO, 3, b"\x0bcom.x." + bytes.fromhex("d601 ac41 bdb003 80bc03") + b"\xac\x02" + b"s" * 299
     ),
 }
-"""Examples of what the vectors of rows do not have."""
+"""Snapshots that differ from those in the test vectors."""
 
 
 @pytest.mark.parametrize(("name", "data"), EXAMPLES.items(), ids=EXAMPLES)
@@ -231,7 +231,7 @@ def pojo_field(inner: bytes) -> bytes:
 
 
 def parsed_in_frame(data: bytes) -> SerializerSnapshot:
-    """The snapshot as the field of a POJO, where also unknown ones can be read."""
+    """Return the snapshot, read as that of a POJO's field, where even an unknown one can be read."""
     return parsed(pojo({"x": data})).nested[0]
 
 

@@ -1,4 +1,4 @@
-"""Rows of the registry, each by its vector: all versions of the snapshot, and a value that is measured and hashed."""
+"""Rows of the serializer table against their test vectors: snapshots of all versions, and ends and hashes of values."""
 
 from __future__ import annotations
 

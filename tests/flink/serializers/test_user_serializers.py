@@ -59,12 +59,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def money(cents: int, currency: str) -> bytes:
-    """A value as `LongSerializer` and `StringSerializer` write it."""
+    """Return a value as `LongSerializer` and `StringSerializer` write it."""
     return cents.to_bytes(8, "big", signed=True) + bytes((len(currency) + 1,)) + currency.encode()
 
 
 def code_of(cents: int, currency: str) -> int:
-    """`hashCode` of the Java record."""
+    """Return the `hashCode` of the Java record."""
     code = 31 * ((cents ^ cents >> 32) & 0xFFFFFFFF) + java_string_hash(currency) & 0xFFFFFFFF
     return code - (1 << 32) if code >> 31 else code
 
@@ -81,7 +81,7 @@ def source(tmp_path: Path) -> str:
 
 
 def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[int, dict[str, object]]:
-    """Exit code and document of `rescale run` in a process that finds what is installed in `folder`."""
+    """Return exit code and document of `rescale run` in a process that imports what is installed in `folder`."""
     environment = {**os.environ, **({} if folder is None else {"PYTHONPATH": str(folder)})}
     command = [sys.executable, "-m", "rescale", "run", source, "--target", str(target), "--parallelism", "3"]
     done = subprocess.run(
@@ -245,7 +245,7 @@ def test_a_plan_without_serializers_of_users_does_not_have_the_field(tmp_path: P
 def test_workers_of_spark_without_the_distribution_refuse_the_plan(
     source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark = shared_spark()  # its workers find what was there when it started
+    spark = shared_spark()  # its workers import what was installed when it started
     plan = planned(source, tmp_path / "target", folder, monkeypatch)
     claim(plan)
     with pytest.raises(RequestError) as refused:

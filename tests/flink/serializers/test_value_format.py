@@ -1,4 +1,4 @@
-"""Values in words: read to their last byte whatever they are, and as people write them."""
+"""Values as readable text: read to their last byte, and written as people write them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TYPES: dict[str, JavaType] = {
 
 
 def words_of(java_type: JavaType, data: bytes) -> tuple[str, int]:
-    """The value in words, and how many bytes it took."""
+    """Return the value as text, and its number of bytes."""
     reader = ByteReader(data)
     return format_value(compile_program(parsed(java_type.snapshot)).tree, reader), reader.position
 

@@ -1,4 +1,4 @@
-"""Documents beside a target for the next run: the claim, and handles, alone or in their document."""
+"""Documents beside a target that the next run reads: the claim, and handles, alone or in their document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key groups of the heap and of raw timers: records stay within the bytes, whatever their header claims."""
+"""Key groups of the heap and of raw timers: records lie within the bytes, whatever the header claims."""
 
 from __future__ import annotations
 

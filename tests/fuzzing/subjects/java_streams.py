@@ -16,7 +16,7 @@ _PROPERTIES = b"CheckpointProperties"
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield the bytes behind the heads of such streams in snapshots, properties first; what follows does not matter."""
+    """Yield such streams from snapshots, properties first, some with bytes behind their end."""
     seeds = set()
     for data in (*keyed_headers(), *(path.read_bytes() for path in sorted(FIXTURES.glob("*/snapshot/_metadata")))):
         at = data.find(STREAM_HEADER)

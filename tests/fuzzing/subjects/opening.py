@@ -22,7 +22,7 @@ _SOURCES = ("2-clicks", "1.20-raw", "2-rocksdb-native", "1.20-rocksdb-incrementa
 
 
 class _Watch:
-    """Record of the files that are opened while it looks."""
+    """Record of the files that are opened while `looks` is true."""
 
     def __init__(self) -> None:
         self.looks = False
@@ -53,7 +53,7 @@ def _directories() -> list[Path]:
 
 @cache
 def _original_seeds() -> list[bytes]:
-    """Return the seeds, read before any input takes their place."""
+    """Return the seeds, which are read before inputs replace the files."""
     return [
         bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
     ]

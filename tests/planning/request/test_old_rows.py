@@ -22,7 +22,7 @@ from support.snapshots import opened
 from support.timed_rows import MAPS, VALUES
 
 NOON = datetime(2026, 11, 28, 12, 0, 0, 500_900, UTC)
-EVERYTHING = replace(opened("2-canonical-rocksdb"), taken=NOON)
+EVERYTHING = replace(opened("2-canonical-rocksdb"), metadata_time=NOON)
 
 
 def resolved(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
@@ -39,7 +39,7 @@ def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> Non
 
 
 def test_time_of_last_access_may_be_named() -> None:
-    (rows,) = resolved(f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, taken=None))
+    (rows,) = resolved(f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, metadata_time=None))
     assert rows.until == milliseconds(NOON - timedelta(hours=1, microseconds=500_900))
 
 
@@ -73,7 +73,7 @@ def test_refusal_names_the_states_with_a_ttl() -> None:
 
 def test_age_needs_the_time_of_the_snapshot() -> None:
     with pytest.raises(RequestError, match="does not know when the snapshot was written"):
-        resolved(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, taken=None))
+        resolved(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, metadata_time=None))
 
 
 def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:

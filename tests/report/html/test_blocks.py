@@ -16,8 +16,8 @@ from rescale.report.page import (
     Code,
     Command,
     Figure,
+    RunProgress,
     Section,
-    Standing,
     Strong,
     Verdict,
     WarningBlock,
@@ -44,7 +44,7 @@ def test_no_text_becomes_markup() -> None:
         Section(EVIL, (table((EVIL,), [(EVIL,)]),)),
         WarningBlock(EVIL),
         Command(EVIL),
-        Verdict(Standing.PLANNED, EVIL),
+        Verdict(RunProgress.PLANNED, EVIL),
         figure((EVIL, 1)),
     )
     assert "<script" not in page
@@ -86,10 +86,10 @@ def test_numbers_of_a_figure_are_folded_below_it() -> None:
 
 
 def test_every_standing_has_its_own_sign() -> None:
-    signs = [re.findall('aria-hidden="true">(.)<', html(Verdict(standing, "so"))) for standing in Standing]
+    signs = [re.findall('aria-hidden="true">(.)<', html(Verdict(standing, "so"))) for standing in RunProgress]
     assert all(len(sign) == 1 for sign in signs)
     assert all(a == b or signs[a] != signs[b] for a, b in product(range(len(signs)), repeat=2))
-    assert f'class="verdict {Standing.REFUSED}"' in html(Verdict(Standing.REFUSED, "so"))
+    assert f'class="verdict {RunProgress.REFUSED}"' in html(Verdict(RunProgress.REFUSED, "so"))
 
 
 def test_lines_of_a_paragraph_are_broken_and_an_empty_lead_is_left_out() -> None:

@@ -71,7 +71,7 @@ def test_curve_is_the_worst_subtask_at_each_parallelism(maximum: int, parallelis
         assert point.y == pytest.approx((worst(sizes, number) - 1) / (top - 1))
     last = min(maximum, max(4 * parallelism, 16))
     assert [n for n, point in points.items() if point.even] == [n for n in range(1, last + 1) if maximum % n == 0]
-    assert [number for number, point in points.items() if point.asked] == [parallelism]
+    assert [number for number, point in points.items() if point.requested] == [parallelism]
 
 
 def number_of(point: Point) -> int:

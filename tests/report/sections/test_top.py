@@ -9,7 +9,7 @@ import pytest
 
 from rescale.report.detail import DETAIL_LEVELS
 from rescale.report.documents import PlanDocument, ReportDocument
-from rescale.report.page import Bullets, Page, Section, Standing, Verdict, WarningBlock
+from rescale.report.page import Bullets, Page, RunProgress, Section, Verdict, WarningBlock
 from rescale.report.renderers.text import render_text
 from rescale.report.sections.top import changes_section, further_notes, planned_operators, things_to_look_at, verdict
 from rescale.text.errors import IntegrityError
@@ -31,12 +31,12 @@ def standing(document: ReportDocument) -> Verdict:
 
 def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
     seen = standing(snapshot_report(4, 128))
-    assert seen.standing is Standing.SEEN
+    assert seen.progress is RunProgress.SEEN
     planned = standing(ReportDocument(plan=plan))
-    assert planned.standing is Standing.PLANNED
+    assert planned.progress is RunProgress.PLANNED
     assert "nothing is written yet" in planned.sentence
     done = proven(plan)
-    assert standing(done).standing is Standing.PROVEN
+    assert standing(done).progress is RunProgress.PROVEN
     assert "the result is published" in standing(done).sentence
     assert "nothing is published yet" in standing(msgspec.structs.replace(done, published=False)).sentence
 
@@ -45,7 +45,7 @@ def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument
     """The error counts, whatever was proven before."""
     error = IntegrityError("records differ", path="/file", operator="counts", expected="1", advice="run again")
     document = msgspec.structs.replace(proven(plan), error=error.document())
-    assert standing(document) == Verdict(Standing.REFUSED, "records differ")
+    assert standing(document) == Verdict(RunProgress.REFUSED, "records differ")
     text = render_text(Page(tuple(verdict(document))))
     for part in ("/file", "operator: counts", "expected: 1", "what to do: run again"):
         assert part in text

@@ -1,4 +1,4 @@
-"""Databases of the files of others: what Flink's own RocksDB libraries see in them, and what they go on with."""
+"""Databases assembled from files of other databases: Flink's own RocksDB libraries read them and write on in them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_paralle
 def test_files_in_level_0_keep_their_order_of_age_per_database(
     made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    """Each database numbers from 1: sequence numbers and epochs of several databases must not mix."""
+    """Each database counts its sequence numbers and epochs from 1, so those of several databases must not mix."""
     rng = random.Random(1)
     parts = []
     for subtask, key_groups in enumerate(ranges(128, 3)):
@@ -142,7 +142,7 @@ def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
 
 
 def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> None:
-    """A single source, which holds rows of key groups below its own: the job left these rows behind."""
+    """The only source has rows of key groups below its own, which the job has left there."""
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
@@ -154,8 +154,8 @@ def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> 
 def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     outside = live(5, b"\x02", b"\x09"), live(6, b"\x14", b"\x15")
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
-    assert [taken.source_name for taken in assembled.taken] == ["000007.sst"]
-    assert [made.name for made in assembled.made] == ["MANIFEST-000004", "CURRENT"]
+    assert [reused.source_name for reused in assembled.reused_files] == ["000007.sst"]
+    assert [made.name for made in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
     assert not assembled.straddling
 
 
@@ -164,7 +164,10 @@ def test_database_is_clean_if_foreign_rows_lie_in_files_of_their_own() -> None:
     sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assembled = assemble(sources, KeyGroupRange(0, 15), 128)
-    assert [(taken.source, taken.source_name) for taken in assembled.taken] == [(0, "000004.sst"), (1, "000004.sst")]
+    assert [(reused.source, reused.source_name) for reused in assembled.reused_files] == [
+        (0, "000004.sst"),
+        (1, "000004.sst"),
+    ]
 
 
 def test_dirty_database_joined_with_another_is_refused() -> None:
@@ -209,9 +212,9 @@ def test_ingested_file_in_level_0_is_refused_if_databases_are_joined() -> None:
     with pytest.raises(UnsupportedError, match="ingested") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
-    assert assemble(sources[:1], KeyGroupRange(0, 3), 128).taken
+    assert assemble(sources[:1], KeyGroupRange(0, 3), 128).reused_files
     deep = replace(sources[0], manifest=database(0, 7, live(4, b"\1", b"\2", level=6)).manifest)
-    assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).taken
+    assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).reused_files
 
 
 def test_same_sources_give_the_same_assembled_database() -> None:

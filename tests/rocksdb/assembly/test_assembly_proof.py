@@ -1,4 +1,4 @@
-"""The check of files finds what is wrong with a database, and nothing where nothing is."""
+"""The check of files finds each fault in an assembled database, and reports none in a correct one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,16 @@ def result(assembled: AssembledDatabase) -> ResultDatabase:
     return ResultDatabase(
         "s3://bucket/target",
         assembled.manifest,
-        {file.name: Origin(file.source, file.source_name) for file in assembled.taken if file.name.endswith(".sst")},
-        {file.name: list(table(file.data).range_tombstones()) for file in assembled.made if file.name.endswith(".sst")},
+        {
+            file.name: Origin(file.source, file.source_name)
+            for file in assembled.reused_files
+            if file.name.endswith(".sst")
+        },
+        {
+            file.name: list(table(file.data).range_tombstones())
+            for file in assembled.new_files
+            if file.name.endswith(".sst")
+        },
     )
 
 
@@ -81,13 +89,17 @@ SOURCES = [
 ]
 WANTED = KeyGroupRange(3, 12)
 RIGHT = result(assemble(SOURCES, WANTED, 128))
-"""Files 10 to 12 are the first source's but its oldest, 13 and 14 the second one's, 15 and 16 range tombstones."""
+"""The correct result.
+
+Files 10 to 12 are from the first source, without its oldest; 13 and 14 are from the second one; 15 and 16 are range
+tombstones.
+"""
 
 Change = Callable[[dict[str, LiveFile]], None]
 
 
 def changed(change: Change) -> ResultDatabase:
-    """With the files as `change` leaves them, by their names in the right result."""
+    """Return the correct result after `change` of its files, which are given by name."""
     files = RIGHT.manifest.files
     change(files)
     family = replace(RIGHT.manifest.column_families[1], files=tuple(files.values()))
@@ -119,7 +131,7 @@ def without(name: str) -> Change:
 
 
 def swapped(files: dict[str, LiveFile]) -> None:
-    """The two files of the second source in level 0."""
+    """Swap the ages of the second source's two files in level 0."""
     first, other = files["000013.sst"], files["000014.sst"]
     ages = [(file.smallest_sequence, file.largest_sequence) for file in (first, other)]
     files["000013.sst"] = replace(first, smallest_sequence=ages[1][0], largest_sequence=ages[1][1])
@@ -127,7 +139,7 @@ def swapped(files: dict[str, LiveFile]) -> None:
 
 
 def older_than_the_first(files: dict[str, LiveFile]) -> None:
-    """The second source's files are so old that one is older than a file of the first one."""
+    """Make the second source's files so old that one is older than a file of the first source."""
     for name in ("000013.sst", "000014.sst"):
         file = files[name]
         files[name] = replace(

@@ -1,4 +1,4 @@
-"""Databases without foreign rows: what RocksDB made of them is opened by Flink's own libraries."""
+"""Databases that RocksDB has compacted to remove foreign rows are opened by Flink's own libraries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stored(part: Part) -> StoredDatabase:
 
 
 def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """Lay out the compacted database at `path`; check that two compactions give the same files, and clean ones."""
+    """Write the compacted database to `path`; check that two compactions give the same, clean files."""
     chosen = overlapping(parts, key_groups)
     before = {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()}
     contents: list[dict[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""Bounds of files in RocksDB's MANIFEST: narrower ones than the keys are refused, for RocksDB would miss rows."""
+"""Bounds of files in RocksDB's MANIFEST: bounds that exclude a key are refused, because RocksDB would miss rows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_bounds_narrower_than_the_rows_are_refused(
 
 
 def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp_path: Path) -> None:
-    """Also after a compaction, when rows have lost their sequence numbers."""
+    """This includes files after a compaction, whose rows have lost their sequence numbers."""
     writer.compact("state")
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (file,) = manifest.files.values()
@@ -116,7 +116,10 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
 def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
 ) -> None:
-    """Why iteration is no check. Compacted first: in level 0, RocksDB looks into few files whatever their bounds."""
+    """So iteration over the rows does not check bounds.
+
+    The database is compacted first, because RocksDB ignores bounds of a few files in level 0.
+    """
     writer.compact("state")
     path = tmp_path / "checkpoint"
     _, manifest = checkpoint(writer, path)
@@ -129,7 +132,7 @@ def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
 
 
 def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path) -> None:
-    """Files of level 0 and below, whose end is a row or a range tombstone, with and without rows."""
+    """The files are in level 0 and below, end with a row or a range tombstone, and have rows or none."""
     seen = set()
 
     def check(step: str) -> None:

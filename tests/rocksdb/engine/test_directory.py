@@ -1,4 +1,4 @@
-"""A database's files in a directory of their own: from local files, S3, segments and handles; and nothing stays."""
+"""A temporary directory gets the files of a database from local files, S3, segments and handles, and is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases as canonical key groups: real Flinks', against what is read from them state by state."""
+"""Databases of real Flinks as canonical key groups, compared with their rows read state by state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RocksDB's process may end at any point: whoever asked says so, and goes on."""
+"""RocksDB's process may end at any point: the parent process reports this and continues."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
 
 
 class Stopped(Exception):  # noqa: N818
-    """From outside, at any place."""
+    """The process is killed from outside, at any place."""
 
 
 def test_child_is_ended_if_the_caller_stops_during_an_answer(

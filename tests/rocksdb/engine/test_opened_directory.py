@@ -1,4 +1,4 @@
-"""Directories that are not opened by RocksDB's own way."""
+"""Directories that RocksDB must not open, or would open wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a database in S3 that are fetched in parts: lookups find the same rows as in a database that is there."""
+"""Files of a database in S3 that are fetched in parts: lookups find the same rows as in the complete files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Model = dict[str, dict[bytes, bytes]]
 
 
 def key_of(number: int) -> bytes:
-    """A key of one of 128 key groups, of 3 to 6 bytes."""
+    """Draw a key of 3 to 6 bytes in one of 128 key groups."""
     return bytes([number * 128 // NUMBER]) + number.to_bytes(2, "big") + b"long"[: number % 4]
 
 

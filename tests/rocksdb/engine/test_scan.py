@@ -1,4 +1,4 @@
-"""Rows in batches: real Flinks' against canonical savepoints, those of our own databases against a model."""
+"""Rows in batches: those of real Flinks equal canonical savepoints, and those of our databases equal a model."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_fixtures_hold_foreign_rows_range_tombstones_and_merged_lists(line: str)
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_scan_is_limited_to_the_key_groups_asked_for(line: str, tmp_path: Path) -> None:
-    """Range tombstones hide what Flink clipped; iterator bounds limit a narrower range."""
+    """Range tombstones hide the rows that Flink clipped; bounds of the iterator limit a narrower range."""
     left_out = 0
     for database in databases(f"{line}-rocksdb-2to3"):
         first, last = database.key_groups.first, database.key_groups.last

@@ -1,4 +1,4 @@
-"""New SST files: as RocksDB writes them, cut, the same bytes for the same rows, read by both families of RocksDB."""
+"""New SST files: like RocksDB's, of limited size, the same for the same rows, and read by old and new RocksDB."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ LEFT_OUT = {"external_sst_file.version", "external_sst_file.global_seqno", "comp
 OF_THE_PLACE = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
 TIMES = {"creation.time", "oldest.key.time", "file.creation.time"}
 OF_THE_SIZE = {"data.size", "tail.start.offset", "index.size"}
-"""Properties that differ from those of RocksDB: LZ4 packs in the same way, but not to the same bytes, and the index has
-numbers as long as they need to be of where blocks lie.
+"""Properties that differ from those of RocksDB.
+
+Blocks are compressed with LZ4, but not to the same bytes, and the index has offsets of blocks as numbers of variable
+length.
 """
 
 
@@ -84,7 +86,7 @@ LONG_KEY = st.builds(lambda byte, size: byte * size, st.sampled_from([b"a", b"b"
 
 @st.composite
 def many_rows(draw: st.DrawFn) -> Pairs:
-    """Keys that share beginnings or not, empty values, values that are larger than a block or nothing can pack."""
+    """Draw rows: keys with and without shared prefixes; empty, large and incompressible values."""
     heads = draw(SOME_KEYS)
     rng = random.Random(draw(st.integers(0, 1 << 32)))
     keys = {head + rng.randbytes(rng.randint(0, 3)) for head in heads for _ in range(rng.choice([1, 30]))}
@@ -121,14 +123,14 @@ def properties_of(data: bytes) -> dict[str, bytes]:
 
 
 def index_of(data: bytes) -> bytes:
-    """The index of a file, unpacked."""
+    """Return the uncompressed index of a file."""
     handle = opened(data)._footer.index
     stored = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
     return unpacked(stored, ChecksumType.CRC32C, "some.sst", handle.offset)
 
 
 def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> None:
-    """The file has the blocks that RocksDB makes of the rows, and nothing else is said of it."""
+    """Check that the written file has the same blocks and properties as a file of RocksDB with these rows."""
     (table,) = write(batches)
     mine, other = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
     assert [row.key for _, some, _ in blocks_of(mine) for row in some] == [key for key, _ in pairs]

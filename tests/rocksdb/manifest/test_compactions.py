@@ -27,7 +27,7 @@ def library(request: pytest.FixtureRequest) -> Iterator[FlinksRocksdb]:
 
 
 class Pair:
-    """Two checkpoints of a database, after some steps and after more."""
+    """Two checkpoints of a database: after the `first` steps, and after those that came `then`."""
 
     def __init__(self, library: FlinksRocksdb, path: Path, first: Sequence[Any], then: Sequence[Any]) -> None:
         self.paths = path / "earlier", path / "later"
@@ -45,7 +45,7 @@ class Pair:
         return rewritten_files(*manifests, families, kept or {}, "MANIFEST")
 
     def left(self, families: Sequence[str] = STATES) -> frozenset[str]:
-        """Return the names of such files that may hold changes."""
+        """Return the names of those files of `own` that may hold changes."""
         return self.own - self.rewritten(families=families).files
 
 

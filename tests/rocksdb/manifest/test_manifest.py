@@ -1,4 +1,4 @@
-"""MANIFESTs of real Flinks, byte by byte, and what is refused."""
+"""MANIFESTs of real Flinks, read byte by byte, and refusals of damaged ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
@@ -49,7 +49,7 @@ FLINK_2_3 = (
         "7854367d080001 0900030b0a00041f"
     ),
 )
-"""The same of Flink 2.3.0; between its parts the state is added."""
+"""Such records of Flink 2.3.0, in two parts; a record that adds the state comes between them."""
 
 TOMBSTONE = bytes.fromhex(
     "13748f59600001 024e0900035904b81d 670058b908 092b0fb80e0000000000 09400fffffffffffffff b81db81d"
@@ -173,7 +173,7 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
         read(log(*records))
     assert (caught.value.path, caught.value.advice) == (
         "MANIFEST-000004",
-        CANONICAL,
+        RESCALE_CANONICAL_SAVEPOINT,
     )
 
 

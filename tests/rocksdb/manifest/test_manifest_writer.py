@@ -1,4 +1,4 @@
-"""MANIFESTs that are written read as what they were written from."""
+"""Written MANIFESTs are read back as the values that they were written from."""
 
 from __future__ import annotations
 

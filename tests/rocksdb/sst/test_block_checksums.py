@@ -46,7 +46,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def assert_all_covered(data: bytes) -> None:
-    """Each block begins where the one before it ends, from the first byte to the footer: none is left out."""
+    """Each block begins where the previous one ends, from the first byte to the footer, so none is left out."""
     offsets, sizes = opened(data, "table").all_blocks()
     ends = offsets + sizes + TRAILER_SIZE
     assert offsets[0] == 0

@@ -1,4 +1,4 @@
-"""SST files without RocksDB: those of real Flinks and of our own databases hold what RocksDB says they hold."""
+"""SST files read without RocksDB: they have the rows that RocksDB finds in them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def opened(data: bytes, path: str = "some.sst") -> SstTable:
 
 
 def rows_of(table: SstTable) -> list[TableRow]:
-    """All rows, each in the block where the index has it; blocks lie end to end."""
+    """Return all rows, after checking that each is in its block by the index, and that blocks lie end to end."""
     all_rows: list[TableRow] = []
     before, end = b"", 0
     for separator, block in table.index():
@@ -193,7 +193,7 @@ def test_unsupported_table_format_is_refused(options: str, what: str, tmp_path: 
 
 
 def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path: Path) -> None:
-    """Enough to join databases with such files and to measure their key groups."""
+    """This is enough to join databases with such files and to measure their key groups."""
     options = "compression=kZSTD;compression_opts={max_dict_bytes=4096};block_based_table_factory={format_version=5}"
     with written(tmp_path / "db", STATES, f"{MERGE};{options}") as writer:
         fill(writer)

@@ -1,4 +1,4 @@
-"""Blocks that no checksum vouches for: whatever their bytes are, an error that says where, or entries."""
+"""Blocks without a checksum: any bytes are read as entries, or end in an error that names the place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_index_with_delta_encoded_handles_is_read() -> None:
 
 @pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
 def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
-    """The size may be plain or a difference to the size before; later reads and sums rely on it."""
+    """The size may be given plainly or as a difference to the previous size; later reads and sums rely on it."""
     smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
     form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
     for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):

@@ -1,4 +1,4 @@
-"""Files of one range tombstone: their bytes, and that every reader of ours sees what they say."""
+"""Files of one range tombstone: their bytes, and that each of our readers applies it."""
 
 from __future__ import annotations
 

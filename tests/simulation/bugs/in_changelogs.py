@@ -13,15 +13,15 @@ from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.replay import ReplayedState
 from rescale.snapshot.reading.changelogs import logged_changes
 from simulation.bugs import planting
-from simulation.bugs.planting import Plant, method
+from simulation.bugs.planting import Planter, method
 
 Bug = partial(planting.Bug, native=True)
 
 _apply, _rest = ReplayedState.apply, Overlay.rest
 
 
-def _logged(change: Callable[[list[Any]], list[Any]]) -> Plant:
-    """Return a plant that changes the changes of a log, but not the descriptions of states."""
+def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
+    """Return a planter that changes the changes of a log, but not the descriptions of states."""
 
     def changed(files: Any, sets: Any) -> Iterator[Any]:
         changes = list(logged_changes(files, sets))
@@ -36,8 +36,8 @@ def _first_set(files: Any, sets: Any) -> Iterator[Any]:
     return logged_changes(files, sets[:1])
 
 
-def _applied(change: Callable[[Any], Any]) -> Plant:
-    """Return a plant that replaces each change by another one, or by none where `change` returns None."""
+def _applied(change: Callable[[Any], Any]) -> Planter:
+    """Return a planter that replaces each change by another one, or by none where `change` returns None."""
 
     def changed(self: ReplayedState, logged: Any) -> None:
         if (other := change(logged)) is not None:

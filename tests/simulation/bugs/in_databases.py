@@ -28,19 +28,19 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.runstate import certified_files, publication
 from rescale.snapshot.keyed_state import Database
 from simulation.bugs import planting
-from simulation.bugs.planting import Plant, after, both, method, nothing
+from simulation.bugs.planting import Planter, after, both, method, nothing
 
 Bug = partial(planting.Bug, native=True)
 
-_take, _deleted_ranges, _files = _Assembly._take, _Assembly._deleted_ranges, DatabasePlanner._files
+_reuse, _deleted_ranges, _files = _Assembly._reuse, _Assembly._deleted_ranges, DatabasePlanner._files
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
 _written, _rows_of_blocks = rows_writer._written_tables, rows_writer.rows_of_blocks
 _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
 _changed, _certified_files = certified_files._changed_files, verdict.certified_files
 
 
-def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
-    """Return a plant that changes each MANIFEST when it is written."""
+def _manifest(change: Callable[[Manifest], Manifest]) -> Planter:
+    """Return a planter that changes each MANIFEST when it is written."""
 
     def changed(manifest: Manifest, path: str) -> bytes:
         return write_manifest(change(manifest), path)
@@ -48,11 +48,11 @@ def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
     return reduce(both, (method(module, "write_manifest", changed) for module in (assembly, compaction, rows_writer)))
 
 
-def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Plant:
+def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Planter:
     return _manifest(lambda m: replace(m, column_families=tuple(map(change, m.column_families))))
 
 
-def _live(change: Callable[[LiveFile], LiveFile]) -> Plant:
+def _live(change: Callable[[LiveFile], LiveFile]) -> Planter:
     return _families(lambda family: replace(family, files=tuple(map(change, family.files))))
 
 
@@ -84,7 +84,7 @@ def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
     return replace(family, files=tuple(with_epoch(file, epoch) for file, epoch in files))
 
 
-def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
+def _hidden(change: Callable[[LiveFile], LiveFile]) -> Planter:
     """Change the file of range tombstones that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
@@ -117,7 +117,7 @@ def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> di
     others = {file.name: file.extent for file in old_holders[-1].files if file.name.endswith(".sst")}
     return files | {
         file.name: piece_of(others[file.source_name])
-        for file in assembled.taken
+        for file in assembled.reused_files
         if file.source < len(old_holders) - 1 and file.source_name in others
     }
 
@@ -141,7 +141,7 @@ def _with_states_exchanged(tables: Mapping[str, Any], created: int) -> Any:
     return _new_manifest(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
 
 
-def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Plant:
+def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Planter:
     def changed(plan: Any, operator: Any, subtask: int, covers: Any, files: Any) -> Any:
         return _database_handle(plan, operator, subtask, covers, change(dict(files)))
 
@@ -183,7 +183,7 @@ BUGS = [
     Bug("MANIFEST: all in one level", _live(lambda f: replace(f, level=3))),
     Bug("MANIFEST: the last sequence number is too low", _manifest(lambda m: replace(m, last_sequence=0))),
     Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
-    Bug("databases: sources are equally old", method(_Assembly, "_take", lambda s, place, *rest: _take(s, 0, *rest))),
+    Bug("databases: sources are equally old", method(_Assembly, "_reuse", lambda s, place, *rest: _reuse(s, 0, *rest))),
     Bug("databases: dirty ones are joined", _unjoined),
     Bug("databases: nothing hides foreign rows", method(_Assembly, "_deleted_ranges", lambda *_: iter(()))),
     Bug("databases: too much is hidden", _hidden(_hiding_one_group_more)),

@@ -24,7 +24,7 @@ from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.runstate import candidate
 from rescale.snapshot.reading.element_layouts import elements_of
-from simulation.bugs.planting import Bug, Plant, after, function, method
+from simulation.bugs.planting import Bug, Planter, after, function, method
 
 
 def _cut_by_floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
@@ -146,11 +146,11 @@ def _subtasks_swapped(old: OperatorState, new: OperatorState) -> OperatorState:
     return replace(new, subtasks=tuple(replace(s, state=t) for s, t in zip(new.subtasks, states, strict=True)))
 
 
-def _handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle]) -> Plant:
+def _handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle]) -> Planter:
     return method(new_handles, "_keyed_handle", after(_keyed_handle, change))
 
 
-def _list_handle(change: Callable[[OperatorHandle], OperatorHandle]) -> Plant:
+def _list_handle(change: Callable[[OperatorHandle], OperatorHandle]) -> Planter:
     return method(new_handles, "_operator_handle", after(_operator_handle, change))
 
 
@@ -168,11 +168,11 @@ def _with_all_states_split(handle: OperatorHandle) -> OperatorHandle:
     return replace(handle, states=tuple(replace(state, mode=mode) for state in handle.states))
 
 
-def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Plant:
+def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Planter:
     return method(candidate, "_operator_state", _operator(change))
 
 
-def _moved(change: Callable[[Any, Any], Any]) -> Plant:
+def _moved(change: Callable[[Any, Any], Any]) -> Planter:
     return method(NewKeyGroups, "of", _group(change))
 
 

@@ -16,12 +16,12 @@ from rescale.snapshot import dropped_states, surgery
 from rescale.snapshot.dropped_states import lost_states, state_names, without_states
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, as_dropped
-from simulation.bugs.planting import Bug, Plant, after, function, method
+from simulation.bugs.planting import Bug, Planter, after, function, method
 
 _plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._without, verdict.certificate_of
 
 
-def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
+def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Planter:
     """Misunderstand which operators and states the user drops."""
 
     def changed(snapshot: Snapshot, asked_for: SurgeryRequest) -> Surgery:

@@ -14,7 +14,7 @@ from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.rocksdb.engine.changes.keys import Keys, keys_of
 from rescale.snapshot.databases import own_tables
 from simulation.bugs import planting
-from simulation.bugs.planting import Plant, after, method
+from simulation.bugs.planting import Planter, after, method
 
 Bug = partial(planting.Bug, rounds=True)
 
@@ -40,8 +40,8 @@ def _without_deletes(blocks: Any) -> Iterator[tuple[Any, Any]]:
         yield rows, order[rows.kinds[order] != 0]
 
 
-def _placed(level: int, sequence: int) -> Plant:
-    """Return a plant that moves the changes by so many levels and sequence numbers."""
+def _placed(level: int, sequence: int) -> Planter:
+    """Return a planter that moves the changes by so many levels and sequence numbers."""
 
     def other(place: ChangesPlace | None) -> ChangesPlace | None:
         return place and ChangesPlace(place.level + level, place.sequence + sequence)

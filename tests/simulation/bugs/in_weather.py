@@ -18,7 +18,7 @@ from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.s3_store import S3Store
-from simulation.bugs.planting import Bug, Plant, after, method
+from simulation.bugs.planting import Bug, Planter, after, method
 
 _seconds = count(1)
 
@@ -42,7 +42,7 @@ def _pad_short_body(
 _read = PinnedObjects.read
 
 
-def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
+def _operated(change: Callable[[Surgery], Surgery]) -> Planter:
     return method(resolution, "resolve_surgery", after(resolve_surgery, change))
 
 

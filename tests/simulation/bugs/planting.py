@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-Plant = Callable[[], AbstractContextManager[Any]]
+Planter = Callable[[], AbstractContextManager[Any]]
 """Return a block in which the bug is planted."""
 
 
@@ -22,13 +22,13 @@ class Bug:
     """
 
     name: str
-    plant: Plant
+    plant: Planter
     native: bool = False
     rounds: bool = False
 
 
-def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
-    """Return a plant that replaces a function wherever `rescale` has imported it."""
+def function(original: Callable[..., Any], other: Callable[..., Any]) -> Planter:
+    """Return a planter that replaces a function wherever `rescale` has imported it."""
 
     _assert_same_signature(original, other)
 
@@ -44,13 +44,13 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
     return planted
 
 
-def method(owner: type | object, name: str, other: Any) -> Plant:
-    """Return a plant that replaces an attribute of a class or a module."""
+def method(owner: type | object, name: str, other: Any) -> Planter:
+    """Return a planter that replaces an attribute of a class or a module."""
     _assert_same_signature(getattr(owner, name), other)
     return lambda: patch.object(owner, name, other)
 
 
-def both(plant: Plant, other: Plant) -> Plant:
+def both(plant: Planter, other: Planter) -> Planter:
     @contextmanager
     def planted() -> Iterator[None]:
         with plant(), other():

@@ -70,7 +70,7 @@ def test_changelog_without_changes_is_opened_as_its_base(tmp_path: Path) -> None
 
 
 def places(streams: Iterable[KeyedStream]) -> list[tuple[int, int, int]]:
-    """(key group, start, length) of all that they hold."""
+    """Return (key group, start, length) of the key groups in these streams."""
     return [
         (key_group, extent.start, extent.length) for stream in streams for key_group, extent in stream.present_groups
     ]

@@ -14,11 +14,11 @@ from rescale.storage import store as stores
 from rescale.storage.s3.s3_store import S3Store
 from support.s3 import S3Server, put_files
 from support.snapshots import directory
-from support.wire import CARRIED_OUT, Asked, Treatment, wire_to
+from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 
-def _decide(asked: Asked) -> Treatment:
-    (prefix,) = parse_qs(urlsplit(asked.path).query).get("prefix", [""])
+def _decide(request: WireRequest) -> Treatment:
+    (prefix,) = parse_qs(urlsplit(request.path).query).get("prefix", [""])
     if prefix and not prefix.endswith("/"):
         return Treatment(carried_out=False, instead=(400, "InvalidPrefix"))
     return CARRIED_OUT

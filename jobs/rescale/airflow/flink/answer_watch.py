@@ -1,12 +1,12 @@
 """Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before that.
 
-A new job may start only after an answer from after the end of the old one, which shows whether somebody else has
-stopped it with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`; before 1.20
-`DefaultExecutionGraphCache`), and an answer does not say when it was made. But if it names a newer checkpoint than the
-answer before it, it was made between the two requests. From then on it is known when answers expire.
+A new job may start only after an answer that Flink made after the old job's end: it shows whether somebody else has
+stopped the job with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`; before
+1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was made. But if it names a newer checkpoint than
+the answer before it, it was made between the two requests. From then on it is known when answers expire.
 
-After a cancel right before that, a new answer comes at once. After any other cancel, the job would stand still until
-an answer has expired that may be new, which takes 3 seconds by default.
+If the job is cancelled right before its answer expires, Flink soon makes a new one. After any other cancel, Flink may
+repeat an old answer, and the job stands still until that has expired: 3 seconds by default.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _MARGIN_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
 _CANCEL_SECONDS = 0.8
-"""Time for the cancel until an answer expires. If the cancel takes longer, the job stands still for a whole lifetime of
-an answer."""
+"""Time before an answer expires at which the cancel begins.
 
-_SHORT = 2
+If the cancel takes longer, the job stands still for a whole lifetime of an answer.
+"""
+
+_SHORT_LIFETIME = 2
 """Ratio of the lifetime of an answer to the time of a cancel, up to which the cancel does not wait."""
 
-_SELDOM = 2
+_SHORT_INTERVAL = 2
 """Ratio of the interval between checkpoints to the lifetime of an answer, below which the cancel does not wait: the job
 would probably make another checkpoint meanwhile."""
 
@@ -71,14 +73,14 @@ class CachedAnswer:
         self.after = self.before = None
 
     def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which all answers are from after `ended`, which is not before the last answer."""
+        """Return the time from which Flink's answers are newer than `ended`, which is not before the last answer."""
         if self.after is not None and self.before is not None and ended <= self.after + self.lifetime:
             return self.before + self.lifetime + _MARGIN_SECONDS
         return ended + self.lifetime + _MARGIN_SECONDS
 
 
 def first_fresh_request(flink: Flink, ended: float) -> float:
-    """Return the time from which all answers are from after `ended`, if nothing is known of Flink's cached answer."""
+    """Return the time from which Flink's answers are newer than `ended`, if its cached answer was not watched."""
     return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(ended)
 
 
@@ -115,7 +117,7 @@ class AnswerWatch:
         checkpoint meanwhile; and after two lifetimes if it does not become known when answers expire.
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
-        is_useful = lifetime > _SHORT * _CANCEL_SECONDS and self._interval >= _SELDOM * lifetime
+        is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
         until = now + 2 * lifetime if is_useful else now
         while now < until and self._thread.is_alive():
             after = self._cached.after
@@ -127,7 +129,7 @@ class AnswerWatch:
             now = time.monotonic()
 
     def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which all answers are from after `ended`; the requests of this watch must have ended."""
+        """Return the time from which Flink's answers are newer than `ended`; call it after `end`."""
         return self._cached.first_fresh_request(ended)
 
     def _ask(self) -> None:

@@ -21,47 +21,47 @@ from rescale.flink_rest.running_job import CANCELLING
 from rescale.text.errors import RescaleError
 
 
-def stop_at_checkpoint(before: JobToRestart, mark: CancelMark) -> Answer:
+def stop_at_checkpoint(old_job: JobToRestart, mark: CancelMark) -> Answer:
     """Cancel the job right after a checkpoint, and return its last completed checkpoint.
 
     `mark` tells later tries that the job was cancelled.
     """
     is_cancelled = mark.is_set
     mark.renew()
-    with open_flink(before.flink) as flink:
-        line = flink.line(before.job_id)
-        fresh: float | None = None
-        if is_cancelled and line is not None and line.state == CANCELLING:
-            cancel(flink, before.job_id)
-        elif line is not None and not line.ended:
-            fresh = cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set_before_cancel)
+    with open_flink(old_job.flink) as flink:
+        job = flink.job_overview(old_job.job_id)
+        fresh_from: float | None = None
+        if is_cancelled and job is not None and job.state == CANCELLING:
+            cancel(flink, old_job.job_id)
+        elif job is not None and not job.ended:
+            fresh_from = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, mark.set_before_cancel)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",
-                path=before.flink,
-                operator=before.name,
-                found="a job that Flink does not know" if line is None else line.state,
+                path=old_job.flink,
+                operator=old_job.name,
+                found="a job that Flink does not know" if job is None else job.state,
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
-        fresh = fresh or first_fresh_request(flink, time.monotonic())
-        line = flink.line(before.job_id)
-        checkpoint = final_checkpoint(flink, before.job_id, before.directory, mark.checkpoint)
+        fresh_from = fresh_from or first_fresh_request(flink, time.monotonic())
+        job = flink.job_overview(old_job.job_id)
+        checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, mark.checkpoint)
         mark.set(checkpoint_number(checkpoint))
-        refuse_stop_in_between(flink, before.job_id, fresh)
-    return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
+        refuse_stop_in_between(flink, old_job.job_id, fresh_from)
+    return {"savepoint": checkpoint, "job": old_job.job_id, "state": None if job is None else job.state}
 
 
-def restart_of(before: JobToRestart, known: int | None) -> str | None:
+def restart_of(old_job: JobToRestart, known_number: int | None) -> str | None:
     """Return the checkpoint from which to restart a job that this run has cancelled; None while the job runs.
 
-    `known` is the number of a checkpoint that the job had completed. Raises `RequestError` if it is uncertain which
-    checkpoint that is.
+    The job had completed the checkpoint `known_number`. Raises `RequestError` if it is uncertain which checkpoint was
+    the last one.
     """
-    if before.is_replaced:
-        return recorded_checkpoint(before.job_id, before.directory, known)
-    with open_flink(before.flink) as flink:
-        line = flink.line(before.job_id)
-        if line is not None and (not line.ended or line.state == "FINISHED"):
+    if old_job.is_replaced:
+        return recorded_checkpoint(old_job.job_id, old_job.directory, known_number)
+    with open_flink(old_job.flink) as flink:
+        job = flink.job_overview(old_job.job_id)
+        if job is not None and (not job.ended or job.state == "FINISHED"):
             return None
-        return restart_checkpoint(flink, before.job_id, before.directory, known)
+        return restart_checkpoint(flink, old_job.job_id, old_job.directory, known_number)

@@ -5,8 +5,9 @@ whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A 
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
-A patch names the version of the resource that it was made for, so Kubernetes refuses one that arrives late, after
-another: with the nonce of that one, it would change the specification without a redeployment.
+A patch names the version of the resource that it was made for, so Kubernetes refuses a patch that arrives after a later
+one. Otherwise the late patch would change the specification, and the operator would not redeploy the job, because the
+nonce is already that of the later patch.
 
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
 `spec.job.autoscalerResetNonce` makes the autoscaler forget these; releases before 1.10 do not know that field, and

@@ -6,10 +6,10 @@ restart from an older checkpoint would repeat committed records. So Flink's REST
 the same checkpoint.
 
 Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that a
-checkpoint is completed, but only an answer from after the job's end proves that a later one is not. After a failover of
-the JobManager there may be no completed checkpoint yet: then the restored one counts. A JobManager that was lost
-without high availability knows none: then the last checkpoint that was completed before the cancel counts, if it is
-the newest in the directory.
+checkpoint is completed, but only an answer that Flink made after the job's end proves that a later one is not. After a
+failover of the JobManager there may be no completed checkpoint yet: then the restored one counts. A JobManager that was
+lost without high availability knows none: then the last checkpoint that was completed before the cancel counts, if it
+is the newest in the directory.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class _CheckpointNumbers(NamedTuple):
         return self.newest is not None and self.newest == self.completed
 
 
-def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
-    """Return the checkpoint from which an ended job is rescaled; `known` was completed when the job was cancelled.
+def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
+    """Return the checkpoint from which an ended job is rescaled; the job had completed number `known_number`.
 
     Raises `RequestError` if the newest one in the directory `checkpoints` is not the last one that Flink reports as
     completed, or if the job was stopped with a savepoint.
     """
-    numbers = _read_numbers(flink, job_id, checkpoints, known)
+    numbers = _read_numbers(flink, job_id, checkpoints, known_number)
     if not numbers.agree:
         raise RequestError(
             "the newest checkpoint in the job's directory is not the one that Flink completed last",
@@ -63,13 +63,13 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | N
     return checkpoint_directory(checkpoints, numbers.newest or 0)
 
 
-def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
+def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
     Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
-    newer one than `known`; or if the job was stopped with a savepoint.
+    newer one than `known_number`; or if the job was stopped with a savepoint.
     """
-    numbers = _read_numbers(flink, job_id, checkpoints, known)
+    numbers = _read_numbers(flink, job_id, checkpoints, known_number)
     if not (numbers.job_is_known or numbers.agree):
         raise _uncertain_error(checkpoints, job_id, numbers)
     return _directory_of_completed(checkpoints, job_id, numbers)
@@ -106,14 +106,14 @@ def checkpoint_number(checkpoint: str) -> int:
     return int(name(checkpoint).removeprefix("chk-"))
 
 
-def refuse_stop_in_between(flink: Flink, job_id: str, fresh: float) -> None:
+def refuse_stop_in_between(flink: Flink, job_id: str, fresh_from: float) -> None:
     """Raise `RequestError` if somebody else has stopped the job with a savepoint after its last checkpoint.
 
-    Waits until the time `fresh` (of `time.monotonic`), from which all answers of Flink are from after the job's end.
+    Waits until the time `fresh_from` (of `time.monotonic`), from which Flink's answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
-        if time.monotonic() >= fresh:
+        if time.monotonic() >= fresh_from:
             return
         time.sleep(_POLL_SECONDS)
 
@@ -142,21 +142,21 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
         time.sleep(_POLL_SECONDS)
 
 
-def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _CheckpointNumbers:
-    """Ask Flink until its answer agrees with the directory, or is younger than the question."""
-    begun = time.monotonic()
-    fresh: float | None = None
+def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> _CheckpointNumbers:
+    """Ask Flink until its answer agrees with the directory, or is surely newer than this call."""
+    asked_from = time.monotonic()
+    fresh_from: float | None = None
     while True:
         latest = flink.latest_checkpoints(job_id)
         if latest is not None:
             _refuse_stop(flink, job_id, latest)
         completed = _completed_number(latest)
-        last = known if completed is None else max(completed, known or 0)
+        last = known_number if completed is None else max(completed, known_number or 0)
         numbers = _CheckpointNumbers(newest_complete(checkpoints), last, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh = fresh or first_fresh_request(flink, begun)
-        if time.monotonic() >= fresh:
+        fresh_from = fresh_from or first_fresh_request(flink, asked_from)
+        if time.monotonic() >= fresh_from:
             return numbers
         time.sleep(_POLL_SECONDS)
 

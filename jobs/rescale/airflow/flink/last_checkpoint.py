@@ -16,14 +16,14 @@ from rescale.airflow.flink.answer_watch import AnswerWatch
 from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier_start
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
-from rescale.flink_rest.running_job import CANCELLING, JobLine
+from rescale.flink_rest.running_job import CANCELLING, JobOverview
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, newest_complete
 from rescale.snapshot.reading.opening import METADATA_LIMIT
 from rescale.storage.locations import join, name, normalise, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, RescaleError, StoreError, UnsupportedError
 
-REPEATED = (
+REPEATED_RECORDS = (
     "Records after the job's last checkpoint are processed again, as after a failure: sinks that are not exactly-once "
     "repeat them. If the parallelism becomes smaller, a KafkaSink with pooled transactions may leave one open, which "
     "holds up readers with read_committed until it times out (FLINK-40626)."
@@ -98,7 +98,7 @@ def cancel_after_checkpoint(
 
     The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel,
     which comes right before Flink's cached answer about checkpoints expires. `before_cancel` gets the number of the
-    last checkpoint. Returns the time from which Flink's answers are from after the job's end.
+    last checkpoint. Returns the time from which Flink's answers show the job's end.
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
@@ -138,27 +138,27 @@ def cancel(flink: Flink, job_id: str) -> None:
     A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
     """
     until = time.monotonic() + _CANCEL_SECONDS
-    line: JobLine | None = None
+    job: JobOverview | None = None
     while True:
         try:
-            line = flink.line(job_id)
-            if line is None or line.ended:
+            job = flink.job_overview(job_id)
+            if job is None or job.ended:
                 break
-            if line.state != CANCELLING:
+            if job.state != CANCELLING:
                 flink.cancel(job_id)
         except StoreError as error:
             if time.monotonic() > until:
                 raise
             log.warning("%s", error)
         if time.monotonic() > until:
-            state = line and line.state
+            state = job and job.state
             raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {state}")
         time.sleep(_POLL_SECONDS)
-    if line is not None and line.state == "FINISHED":
+    if job is not None and job.state == "FINISHED":
         raise RescaleError(
-            "the job has finished by itself: nothing is left to hand over", path=flink.address, operator=line.name
+            "the job has finished by itself: nothing is left to hand over", path=flink.address, operator=job.name
         )
-    log.info("the job has ended: %s", "no longer known to Flink" if line is None else line.state)
+    log.info("the job has ended: %s", "no longer known to Flink" if job is None else job.state)
 
 
 def newest_checkpoint(checkpoints: str) -> str:

@@ -24,8 +24,11 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
-"""Time between two questions, and before the first. A worker takes seconds to exit after it has deferred a task; if the
-task resumed before, Airflow would consider it lost (`SchedulerJobRunner.process_executor_events`)."""
+"""Time between two questions, and before the first.
+
+A worker takes seconds to exit after it has deferred a task; if the task resumed before, Airflow would consider it lost
+(`SchedulerJobRunner.process_executor_events`).
+"""
 
 
 class WaitingOperator(BaseOperator):
@@ -89,9 +92,11 @@ class HandOverJob(WaitingOperator):
             start = Start(**required_output(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("start the job: %s", start.command)
-            before = job_to_restart_of(self.before) if self.before else None
-            hand_over = before.hand_over if before is not None else hand_over_of(required_output(LOOK, self.hand_over))
-            return self._result(hand_job_over(hand_over, start, self._run_name(context), before))
+            old_job = job_to_restart_of(self.before) if self.before else None
+            hand_over = (
+                old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
+            )
+            return self._result(hand_job_over(hand_over, start, self._run_name(context), old_job))
 
     def _finish(self, answer: Answer) -> Answer:
         return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)

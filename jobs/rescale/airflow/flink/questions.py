@@ -91,8 +91,8 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
-            line = flink.line(self.job_id)
-            return {"job": self.job_id} if line is None or line.ended else None
+            job = flink.job_overview(self.job_id)
+            return {"job": self.job_id} if job is None or job.ended else None
 
 
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
@@ -116,33 +116,33 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                 log.warning("job %s, which this one replaces, has started late: it is cancelled", late)
                 flink.cancel(late)
                 return None
-            line = flink.line(self.job_id)
-            if line is None:
+            overview = flink.job_overview(self.job_id)
+            if overview is None:
                 raise RescaleError("Flink no longer knows the job", path=flink.address, found=self.job_id)
-            if line.ended and not line.runs:
+            if overview.ended and not overview.runs:
                 why = flink.why_failed(self.job_id)
                 raise RescaleError(
                     "the job did not start from the snapshot",
                     path=flink.address,
-                    operator=line.name,
+                    operator=overview.name,
                     expected="a running job",
-                    found=line.state if why is None else f"{line.state}: {why}",
+                    found=overview.state if why is None else f"{overview.state}: {why}",
                     advice="if the job sets its max parallelism itself, remove that from its code or configuration"
-                    if line.state == "FAILED"
+                    if overview.state == "FAILED"
                     else "find out who has cancelled it",
                 )
-            if not line.runs:
+            if not overview.runs:
                 if (why := flink.why_failed(self.job_id)) is not None:
-                    log.warning("the job is %s: %s", line.state, why)
+                    log.warning("the job is %s: %s", overview.state, why)
                 return None
-            job = flink.job(self.job_id)
-            if job is None or not job.vertices:  # an old answer, from before Flink had read the job's graph
+            details = flink.job(self.job_id)
+            if details is None or not details.vertices:  # an old answer, from before Flink had read the job's graph
                 return None
             return {
-                "job": job.job_id,
-                "name": job.name,
-                "parallelism": job.parallelism,
-                "restored_from": flink.restored_from(job.job_id),
+                "job": details.job_id,
+                "name": details.name,
+                "parallelism": details.parallelism,
+                "restored_from": flink.restored_from(details.job_id),
             }
 
 

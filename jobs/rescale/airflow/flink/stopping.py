@@ -117,39 +117,46 @@ def inspect_job(
     refuse_stop_without_restart(taking, hand_over)
     check_hand_over(hand_over)
     with open_flink(flink) as cluster:
-        line = find_job(cluster.jobs(), job, cluster.address)
-        if line.ended:
+        overview = find_job(cluster.jobs(), job, cluster.address)
+        if overview.ended:
             raise RequestError(
                 "the job has ended",
                 path=cluster.address,
                 expected="a running job",
-                found=f"{job}: {line.state}",
+                found=f"{job}: {overview.state}",
                 advice="give the name of the job: it gets a new id whenever it is started",
             )
-        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(line.job_id):
+        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(overview.job_id):
             raise RequestError(
                 "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the job "
                 "that a jar starts",
                 path=cluster.address,
-                found=f"{line.name} ({line.job_id}), an id that the operator gives",
+                found=f"{overview.name} ({overview.job_id}), an id that the operator gives",
                 advice='clear "Jar", and name the resource under "FlinkDeployment": flinksessionjob/namespace/name',
             )
-        details = cluster.job(line.job_id)
-        if details is None or line.state != "RUNNING":
-            raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
-        parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
+        details = cluster.job(overview.job_id)
+        if details is None or overview.state != "RUNNING":
+            raise StoreError("the job is not running at the moment", path=cluster.address, found=overview.state)
+        parallelism = cluster.default_parallelism(overview.job_id) or details.parallelism
         if taking is StopMode.CHECKPOINT:
             from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
 
-            directory = checkpoint_directory_of(cluster, line.job_id)
+            directory = checkpoint_directory_of(cluster, overview.job_id)
             if isinstance(hand_over, PatchDeployment):
                 _refuse_cluster_that_ends(cluster)
         else:
             directory = _directory(savepoints)
-    before = JobToRestart(
-        flink, line.job_id, line.name, taking, directory, parallelism, hand_over, savepoint_format=savepoint_format
+    old_job = JobToRestart(
+        flink,
+        overview.job_id,
+        overview.name,
+        taking,
+        directory,
+        parallelism,
+        hand_over,
+        savepoint_format=savepoint_format,
     )
-    return _with_deployment(before, hand_over) if isinstance(hand_over, PatchDeployment) else before
+    return _with_deployment(old_job, hand_over) if isinstance(hand_over, PatchDeployment) else old_job
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:
@@ -182,190 +189,192 @@ def _directory(savepoints: str | None) -> str:
     return normalise(savepoints)
 
 
-def _with_deployment(before: JobToRestart, hand_over: PatchDeployment) -> JobToRestart:
+def _with_deployment(old_job: JobToRestart, hand_over: PatchDeployment) -> JobToRestart:
     """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
     deployment = read_deployment(hand_over)
-    if deployment.job_id not in (None, before.job_id):
+    if deployment.job_id not in (None, old_job.job_id):
         raise RequestError(
             f"the {hand_over.resource} runs another job",
             path=hand_over.full_name,
-            expected=f"job {before.job_id}",
+            expected=f"job {old_job.job_id}",
             found=deployment.job_id,
         )
-    return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
+    return msgspec.structs.replace(old_job, deployment=deployment.fields, nonce=deployment.nonce)
 
 
-def take_savepoint(before: JobToRestart, run: str) -> FlinkQuestion:
+def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
     """Begin the savepoint, unless an earlier try of this run did; return the question for it.
 
     A savepoint that failed is followed by another one.
     """
-    directory = before.own_directory(run)
-    with open_flink(before.flink) as flink:
-        begun = _begun_savepoints(flink, before, run)
+    directory = old_job.own_directory(run)
+    with open_flink(old_job.flink) as flink:
+        begun = _begun_savepoints(flink, old_job, run)
         usable = (trigger for trigger, savepoint in begun.items() if savepoint and savepoint.failure is None)
         trigger_id = next(usable, None)
         if trigger_id is None:
-            if any(begun.values()) and before.savepoint_format is SavepointFormat.CANONICAL:
-                _refuse_second_canonical(flink, before)
+            if any(begun.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
+                _refuse_second_canonical(flink, old_job)
             trigger_id = next((trigger for trigger, savepoint in begun.items() if savepoint is None), None)
             if trigger_id is None:
                 raise RescaleError(
                     "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
                 )
-            _trigger(flink, before, trigger_id, directory)
-    return SavepointQuestion(before.flink, before.job_id, trigger_id, directory, before.taking)
+            _trigger(flink, old_job, trigger_id, directory)
+    return SavepointQuestion(old_job.flink, old_job.job_id, trigger_id, directory, old_job.taking)
 
 
-def _begun_savepoints(flink: Flink, before: JobToRestart, run: str) -> dict[str, Savepoint | None]:
+def _begun_savepoints(flink: Flink, old_job: JobToRestart, run: str) -> dict[str, Savepoint | None]:
     """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
     tries = islice(ids("savepoint", run), _MAX_SAVEPOINTS)
-    return {trigger_id: flink.savepoint(before.job_id, trigger_id) for trigger_id in tries}
+    return {trigger_id: flink.savepoint(old_job.job_id, trigger_id) for trigger_id in tries}
 
 
-def _trigger(flink: Flink, before: JobToRestart, trigger_id: str, directory: str) -> None:
+def _trigger(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
     """Begin a savepoint, unless the job has ended: then a savepoint that Flink has forgotten may have ended it."""
-    job = flink.job(before.job_id)
+    job = flink.job(old_job.job_id)
     if job is None or job.ended:
         return
     if not job.runs:
         raise StoreError("the job is not running at the moment", path=flink.address, found=job.state)
-    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking, before.savepoint_format)
-    log.info("triggered a %s savepoint", before.savepoint_format.value)
+    flink.trigger_savepoint(old_job.job_id, trigger_id, directory, old_job.taking, old_job.savepoint_format)
+    log.info("triggered a %s savepoint", old_job.savepoint_format.value)
 
 
-def _refuse_second_canonical(flink: Flink, before: JobToRestart) -> None:
+def _refuse_second_canonical(flink: Flink, old_job: JobToRestart) -> None:
     """Raise `RequestError` if the job failed because Flink cannot take a canonical savepoint of it."""
-    failure = flink.why_failed(before.job_id)
+    failure = flink.why_failed(old_job.job_id)
     if failure is not None and any(message in failure for message in _NO_CANONICAL):
         raise RequestError(
             "Flink cannot take a canonical savepoint of this job: the job failed when asked for one",
             path=flink.address,
-            operator=before.name,
+            operator=old_job.name,
             found=failure,
             advice=f"check that the job runs again, start it from its last checkpoint if not, and {CHOOSE_NATIVE}",
         )
 
 
-def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobToRestart | None) -> FlinkQuestion | Answer:
-    """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
-    if before is not None and not isinstance(hand_over, Print):
-        refuse_running_job(before, start, run)
-    return start_job(hand_over, start, *_seed(run, before))
+def hand_job_over(hand_over: HandOver, start: Start, run: str, old_job: JobToRestart | None) -> FlinkQuestion | Answer:
+    """Start the job from the result, with its new shape. `old_job` is the job whose savepoint this run has taken."""
+    if old_job is not None and not isinstance(hand_over, Print):
+        refuse_running_job(old_job, start, run)
+    return start_job(hand_over, start, *_seed(run, old_job))
 
 
-def refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
+def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
     """Raise `RequestError` if the old job still runs, or runs again because this run went back."""
-    if isinstance(before.hand_over, PatchDeployment) and before.is_replaced:
-        snapshot = read_deployment(before.hand_over).fields.snapshot
-        running = None if snapshot == start.snapshot else f"{before.name}, from {snapshot}"
+    if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
+        snapshot = read_deployment(old_job.hand_over).fields.snapshot
+        running = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
     else:
-        with open_flink(before.flink) as flink:
-            job = flink.line(before.job_id)
-        alive = before.job_id if job is not None and not job.ended else None
-        alive = alive or running_job(before.hand_over, *_restart_seed(run, before))
-        running = alive and f"{before.name} ({alive})"
+        with open_flink(old_job.flink) as flink:
+            job = flink.job_overview(old_job.job_id)
+        alive = old_job.job_id if job is not None and not job.ended else None
+        alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
+        running = alive and f"{old_job.name} ({alive})"
     if running is not None:
         raise RequestError(
             "the job still runs, so a second one would do the same work twice",
-            path=before.flink,
+            path=old_job.flink,
             found=running,
             advice="let the run stop the job, or choose to print the command",
         )
 
 
-def started_job(before: JobToRestart, run: str, snapshot: str | None, *, again: bool = False) -> str | None:
+def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
     """Return the job or FlinkDeployment that this run has started from its result; None if it does not run.
 
-    With `again`, the job or FlinkDeployment that it has started again from the job's own snapshot.
+    With `with_old_shape`, the one that it has started again from the job's own snapshot.
     """
-    if isinstance(before.hand_over, PatchDeployment):
-        is_its = before.is_replaced and read_deployment(before.hand_over).fields.snapshot == snapshot
-        return before.hand_over.place if is_its else None
-    return running_job(before.hand_over, *(_restart_seed if again else _seed)(run, before))
+    if isinstance(old_job.hand_over, PatchDeployment):
+        is_its = old_job.is_replaced and read_deployment(old_job.hand_over).fields.snapshot == snapshot
+        return old_job.hand_over.place if is_its else None
+    return running_job(old_job.hand_over, *(_restart_seed if with_old_shape else _seed)(run, old_job))
 
 
-def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
+def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
     """End a savepoint in progress or a job that was started from the result, before the job is started again.
 
     Return the question for its end; None if there is neither.
     """
-    if before.is_replaced:
+    if old_job.is_replaced:
         return None
-    with open_flink(before.flink) as flink:
-        job = flink.line(before.job_id)
+    with open_flink(old_job.flink) as flink:
+        job = flink.job_overview(old_job.job_id)
         if job is not None and not job.ended:
-            if before.taking is StopMode.CHECKPOINT:
-                return JobEndQuestion(before.flink, before.job_id) if job.state == CANCELLING else None
-            return _pending_savepoint(flink, before, run)
-    return withdraw_job(before.hand_over, *_seed(run, before))
+            if old_job.taking is StopMode.CHECKPOINT:
+                return JobEndQuestion(old_job.flink, old_job.job_id) if job.state == CANCELLING else None
+            return _pending_savepoint(flink, old_job, run)
+    return withdraw_job(old_job.hand_over, *_seed(run, old_job))
 
 
-def go_back(before: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
+def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink knows it.
     """
-    if savepoint is None or not before.is_replaced:
-        with open_flink(before.flink) as flink:
-            job = flink.line(before.job_id)
+    if savepoint is None or not old_job.is_replaced:
+        with open_flink(old_job.flink) as flink:
+            job = flink.job_overview(old_job.job_id)
             if job is not None and not job.ended:
-                return {"job": before.job_id, "name": before.name, "went_back": False}
-            if before.taking is StopMode.CHECKPOINT and job is not None and job.state == "FINISHED":
+                return {"job": old_job.job_id, "name": old_job.name, "went_back": False}
+            if old_job.taking is StopMode.CHECKPOINT and job is not None and job.state == "FINISHED":
                 raise RescaleError(
                     "the job has finished by itself, so it is not started again",
                     path=flink.address,
-                    operator=before.name,
+                    operator=old_job.name,
                     expected="a job that this run has cancelled",
                     found=job.state,
                 )
-            savepoint = savepoint or _own_savepoint(flink, before, run)
+            savepoint = savepoint or _own_savepoint(flink, old_job, run)
     if savepoint is None:
         raise RescaleError(
             "the job has ended, and Flink knows no savepoint of this run",
-            path=before.own_directory(run),
-            found=f"{before.name} ({before.job_id})",
+            path=old_job.own_directory(run),
+            found=f"{old_job.name} ({old_job.job_id})",
             advice="if another run has stopped the job, that run starts it again; otherwise start it from the "
             "savepoint in this directory, if there is one, or from its last checkpoint",
         )
-    if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
-        old, no_claim = before.deployment, before.taking is StopMode.CHECKPOINT
+    if isinstance(old_job.hand_over, PatchDeployment) and old_job.deployment is not None:
+        old, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
         wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
-        return RedeploymentQuestion(before.hand_over, redeploy(before.hand_over, wanted))
-    start = Start(savepoint, before.parallelism, None)
+        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, wanted))
+    start = Start(savepoint, old_job.parallelism, None)
     log.info("start the job: %s", start.command)
-    started = start_job(before.hand_over, start, *_restart_seed(run, before))
+    started = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
     if isinstance(started, JobStartQuestion):
-        return msgspec.structs.replace(started, instead_of=_seed(run, before))
+        return msgspec.structs.replace(started, instead_of=_seed(run, old_job))
     return started
 
 
-def _seed(run: str, before: JobToRestart | None) -> tuple[str, ...]:
-    return ("job", run, before.job_id if before is not None else "")
+def _seed(run: str, old_job: JobToRestart | None) -> tuple[str, ...]:
+    return ("job", run, old_job.job_id if old_job is not None else "")
 
 
-def _restart_seed(run: str, before: JobToRestart) -> tuple[str, ...]:
-    return ("back", *_seed(run, before))
+def _restart_seed(run: str, old_job: JobToRestart) -> tuple[str, ...]:
+    return ("back", *_seed(run, old_job))
 
 
-def _pending_savepoint(flink: Flink, before: JobToRestart, run: str) -> FlinkQuestion | None:
+def _pending_savepoint(flink: Flink, old_job: JobToRestart, run: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
-    for trigger_id, savepoint in _begun_savepoints(flink, before, run).items():
+    for trigger_id, savepoint in _begun_savepoints(flink, old_job, run).items():
         if savepoint is None or savepoint.failure is not None:
             continue
-        if savepoint.location is None or before.taking is not StopMode.RUN_ON:
-            return SavepointQuestion(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
+        if savepoint.location is None or old_job.taking is not StopMode.RUN_ON:
+            return SavepointQuestion(
+                old_job.flink, old_job.job_id, trigger_id, old_job.own_directory(run), old_job.taking
+            )
     return None
 
 
-def _own_savepoint(flink: Flink, before: JobToRestart, run: str) -> str | None:
+def _own_savepoint(flink: Flink, old_job: JobToRestart, run: str) -> str | None:
     """Return the URI of the savepoint that this run has taken; None if Flink does not know it."""
-    for savepoint in _begun_savepoints(flink, before, run).values():
+    for savepoint in _begun_savepoints(flink, old_job, run).values():
         if savepoint is not None and savepoint.location is not None:
             return normalise(savepoint.location)
-    location = savepoint_below(flink, before.job_id, before.own_directory(run))
+    location = savepoint_below(flink, old_job.job_id, old_job.own_directory(run))
     return None if location is None else normalise(location)

@@ -125,10 +125,10 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
         )
 
 
-def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
+def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None = None) -> Request:
     """Return the request of a filled form. Raises `RequestError` for values that are wrong.
 
-    `known` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
+    `known_places` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
     """
     from rescale.options.profiles import use_targets
     from rescale.planning.request.request import request_of_values, target_place
@@ -137,7 +137,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
     values = values_of(params)
     with in_option(option("key-hash").flag):
         check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
-    places = {**params, **(known or {})}
+    places = {**params, **(known_places or {})}
     use_targets([target_place(places["target"])])
     return request_of_values(places["source"], places["target"], values)
 

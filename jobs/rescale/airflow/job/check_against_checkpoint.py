@@ -23,7 +23,7 @@ from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, by_operator, matching_states
 from rescale.planning.request.request import Request
-from rescale.planning.request.resolution import Resolved, resolve_request
+from rescale.planning.request.resolution import ResolvedRequest, resolve_request
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.planning.warnings.chains import generated_id_warnings
@@ -40,7 +40,7 @@ def check_against_checkpoint(
     latest: Snapshot | UnreadableCheckpoint,
     *,
     is_approved: bool = True,
-    refuse_more: Callable[[Resolved], None] = lambda _: None,
+    refuse_more: Callable[[ResolvedRequest], None] = lambda _: None,
 ) -> bool:
     """Return whether the checkpoint shows that every operator already has the requested shape.
 
@@ -92,7 +92,7 @@ def _matches_job(job: Job, checkpoint: Snapshot) -> bool:
     )
 
 
-def _refuse_finished(job: Job, resolved: Resolved) -> None:
+def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     """Raise the plan's error for partially finished operators, unless all their subtasks may have finished since.
 
     Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
@@ -110,7 +110,7 @@ def _refuse_finished(job: Job, resolved: Resolved) -> None:
             refuse_finished(resolved.snapshot.operators, resolved.shapes, resolved.request)
 
 
-def _refuse_key_hashes(resolved: Resolved) -> None:
+def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
     old = {operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators}
     changed = {
@@ -127,7 +127,7 @@ def _refuse_key_hashes(resolved: Resolved) -> None:
     choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
-def _refuse_mixed_maxima(resolved: Resolved) -> None:
+def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
     """Raise `RequestError` for a plan that somebody has to approve, before the job is stopped."""
     changes = (
         (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
@@ -177,7 +177,7 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
     return False
 
 
-def _has_shape(resolved: Resolved, request: Request) -> bool:
+def _has_shape(resolved: ResolvedRequest, request: Request) -> bool:
     """Return whether the request is for a shape only, and every operator has that shape already."""
     entries = (operator.entry for operator in resolved.snapshot.operators)
     is_same_shape = all(

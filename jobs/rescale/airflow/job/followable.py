@@ -40,7 +40,7 @@ def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Sn
 
 
 def _obstacle(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint) -> str | None:
-    """Return why rounds cannot move the changes alone; None if they can."""
+    """Return why rounds cannot move only the changes; None if they can."""
     if backend is None:
         return "no checkpoints"
     if _ROCKSDB not in backend.name:

@@ -17,18 +17,18 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.task_log import log_text
 from rescale.flink.start import common_parallelism
 from rescale.flink_rest.client import Flink
-from rescale.planning.request.resolution import Resolved
+from rescale.planning.request.resolution import ResolvedRequest
 from rescale.planning.warnings.chains import operators_without_uid
 from rescale.text.errors import RequestError, RescaleError
 from rescale.text.names import first_of
 
 log = logging.getLogger(__name__)
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 """Largest number of operators that an error names."""
 
 
-def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> None:
+def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest) -> None:
     """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
 
     `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold:
@@ -53,7 +53,7 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> Non
     if not old.keys() <= known:
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _SHOWN)}"
+            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _MOST_SHOWN)}"
         )
         return
     at_risk = [
@@ -65,7 +65,8 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> Non
             "chaining of operators (the job was not stopped)",
             path=flink.address,
             expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
-            found=f"{first_of(unknown, _SHOWN)}; state that may have no operator then: {first_of(at_risk, _SHOWN)}",
+            found=f"{first_of(unknown, _MOST_SHOWN)}; state that may have no operator then: "
+            f"{first_of(at_risk, _MOST_SHOWN)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
             f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',

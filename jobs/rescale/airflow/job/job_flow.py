@@ -25,56 +25,56 @@ _RETRIES_TO_GO_BACK = 14
 
 
 def job_graph(
-    known: KnownPlaces = None, closes: XComField | None = None, opens: XComField | None = None
+    known_places: KnownPlaces = None, closes: XComField | None = None, opens: XComField | None = None
 ) -> RescaleTasks:
     """Create the tasks from the inspection of the job to its start; `published` are the tasks that hand the job over.
 
-    `known` and `closes` are those of `rescale_graph`, and `opens` is the earliest time for a cut-over. Either
+    `known_places` and `closes` are those of `rescale_graph`, and `opens` is the earliest time for a cut-over. Either
     the job is stopped first, and its savepoint or last checkpoint is the source; or its state is moved while it runs,
     by one task. The form decides which tasks skip themselves.
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
-        looked = look(known)
-        prepared = prepare_files(known, looked)
-        taken = TakeSavepoint(
+        look_task = look(known_places)
+        prepare_task = prepare_files(known_places, look_task)
+        take_task = TakeSavepoint(
             task_id=TAKE,
             task_display_name="Take the savepoint",
             doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
-            before=looked["before"],
+            before=look_task["before"],
         )
     with TaskGroup("live", prefix_group_id=False, group_display_name="While it runs"):
-        asked = AskToCutOver(
+        ask_task = AskToCutOver(
             task_display_name="Ask to cut over",
             doc_md="Asks for the cut-over when the last round would be short enough. Rounds go on meanwhile.",
         )
-        followed = follow(known, closes, opens, looked)
-        verified = verify(followed)
-    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known or {})}, closes)
+        follow_task = follow(known_places, closes, opens, look_task)
+        verify_task = verify(follow_task)
+    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known_places or {})}, closes)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
-        handed_over = HandOverJob(
+        hand_over_task = HandOverJob(
             task_id=HAND_OVER,
             task_display_name="Hand over",
             doc_md="Starts the job from the result, or prints the command for it.",
-            hand_over=looked["hand_over"],
+            hand_over=look_task["hand_over"],
             start=rescale.published["starting"],
-            before=looked["before"],
-            parallelism=looked["parallelism"],
+            before=look_task["before"],
+            parallelism=look_task["parallelism"],
         )
-        gone_back = GoBack(
+        go_back_task = GoBack(
             task_id=GO_BACK,
             task_display_name="Go back",
             doc_md="If anything failed, starts the stopped job again from its savepoint, with its old shape.",
-            before=looked["before"],
-            taken=taken.output,
+            before=look_task["before"],
+            taken=take_task.output,
             retries=_RETRIES_TO_GO_BACK,
             on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
         )
-    chain(prepared, taken, rescale.first)
-    chain(looked, asked)
-    chain(rescale.published, handed_over)
-    chain([handed_over, followed, asked], gone_back)
-    gone_back.as_teardown(setups=looked.operator)
-    return RescaleTasks(looked, [handed_over, followed], [*rescale.last, verified, gone_back])
+    chain(prepare_task, take_task, rescale.first)
+    chain(look_task, ask_task)
+    chain(rescale.published, hand_over_task)
+    chain([hand_over_task, follow_task, ask_task], go_back_task)
+    go_back_task.as_teardown(setups=look_task.operator)
+    return RescaleTasks(look_task, [hand_over_task, follow_task], [*rescale.last, verify_task, go_back_task])
 
 
 def running_job_graph() -> None:

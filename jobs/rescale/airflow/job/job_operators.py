@@ -48,15 +48,15 @@ class TakeSavepoint(WaitingOperator):
         if context["params"]["while_it_runs"]:
             skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
         with task_errors():
-            before = job_to_restart_of(required_output(LOOK, self.before))
-            if before.taking in (StopMode.STOP, StopMode.CANCEL):
-                _mark(context, before).refuse_ended_task()
-            if before.taking is not StopMode.CHECKPOINT:
-                return self._result(take_savepoint(before, self._run_name(context)))
+            old_job = job_to_restart_of(required_output(LOOK, self.before))
+            if old_job.taking in (StopMode.STOP, StopMode.CANCEL):
+                _mark(context, old_job).refuse_ended_task()
+            if old_job.taking is not StopMode.CHECKPOINT:
+                return self._result(take_savepoint(old_job, self._run_name(context)))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-                return self._finish(stop_at_checkpoint(before, _mark(context, before)))
+                return self._finish(stop_at_checkpoint(old_job, _mark(context, old_job)))
 
 
 class GoBack(WaitingOperator):
@@ -78,31 +78,31 @@ class GoBack(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            before = job_to_restart_of(required_output(LOOK, self.before))
-        if was_handed_over(context["ti"], before.job_id):
+            old_job = job_to_restart_of(required_output(LOOK, self.before))
+        if was_handed_over(context["ti"], old_job.job_id):
             skip_task("no need to go back: the job was handed over")
-        if before.taking is StopMode.RUN_ON:
+        if old_job.taking is StopMode.RUN_ON:
             skip_task("no need to go back: the run does not stop the job")
-        return self._start_again(context, before)
+        return self._start_again(context, old_job)
 
-    def _start_again(self, context: Context, before: JobToRestart) -> Answer:
+    def _start_again(self, context: Context, old_job: JobToRestart) -> Answer:
         with task_errors():
-            savepoint = self._source(context, before)
+            savepoint = self._source(context, old_job)
             if savepoint is not None:
-                start = Start(savepoint, before.parallelism, None)
+                start = Start(savepoint, old_job.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
             run = self._run_name(context)
-            if _mark(context, before).went_back and started_job(before, run, savepoint, again=True) is None:
+            if _mark(context, old_job).went_back and started_job(old_job, run, savepoint, with_old_shape=True) is None:
                 raise RescaleError(
                     "an earlier try of this task has started the job again, and that job has ended since",
-                    operator=before.name,
+                    operator=old_job.name,
                     expected="the job that was started again",
                     advice="if no other run has taken that job over, start it from its own last checkpoint",
                 )
-            self._end_pending_work(context, before)
+            self._end_pending_work(context, old_job)
             if savepoint is None:
-                savepoint = self._source(context, before)  # known once the job has ended
-            return self._gone_back(context, before, self._result(go_back(before, run, savepoint)))
+                savepoint = self._source(context, old_job)  # known once the job has ended
+            return self._gone_back(context, old_job, self._result(go_back(old_job, run, savepoint)))
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -115,17 +115,17 @@ class GoBack(WaitingOperator):
         with task_errors():
             return self._gone_back(context, job_to_restart_of(self.before), answer)
 
-    def _gone_back(self, context: Context, before: JobToRestart, answer: Answer) -> Answer:
+    def _gone_back(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
         """Return the result of the task when the job runs again; `answer` describes that job."""
-        _mark(context, before).set_went_back()
-        self._leave_rounds(context, before)
+        _mark(context, old_job).set_went_back()
+        self._leave_rounds(context, old_job)
         # A request to start the new job, whose answer was lost, may have come through meanwhile.
-        self._end_pending_work(context, before)
-        return {**answer, "in_place_of": before.job_id}
+        self._end_pending_work(context, old_job)
+        return {**answer, "in_place_of": old_job.job_id}
 
-    def _end_pending_work(self, context: Context, before: JobToRestart) -> None:
+    def _end_pending_work(self, context: Context, old_job: JobToRestart) -> None:
         """End what would run beside the job that is started again; defer the task while that takes time."""
-        while (question := end_pending_work(before, self._run_name(context))) is not None:
+        while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
                 self._defer(question, "cleared")
 
@@ -133,28 +133,28 @@ class GoBack(WaitingOperator):
         """Resume when the pending work has ended. From now on the job must be started again, whatever others say."""
         with task_errors():
             answer_of(event)
-            before = job_to_restart_of(required_output(LOOK, self.before))
-        return self._start_again(context, before)
+            old_job = job_to_restart_of(required_output(LOOK, self.before))
+        return self._start_again(context, old_job)
 
-    def _source(self, context: Context, before: JobToRestart) -> str | None:
+    def _source(self, context: Context, old_job: JobToRestart) -> str | None:
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it.
 
         That is the source of this run, or the job's last checkpoint if the run was killed after it cancelled the job.
         """
-        if self.taken and self.taken["job"] == before.job_id:
+        if self.taken and self.taken["job"] == old_job.job_id:
             savepoint: str = self.taken["savepoint"]
             return savepoint
         pull = context["ti"].xcom_pull
         for task_id in (TAKE, FOLLOW):
-            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
+            if pull(task_ids=task_id, key=CANCELS) == old_job.job_id:
                 known = pull(task_ids=task_id, key=CANCELS_AFTER)
                 with form_access(trimmed_values(context["params"]), reads_source=True):
                     from rescale.airflow.flink.checkpoint_stop import restart_of
 
-                    return restart_of(before, known)
+                    return restart_of(old_job, known)
         return None
 
-    def _leave_rounds(self, context: Context, before: JobToRestart) -> None:
+    def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds to another run, if this one has made any. Errors are only logged: the job runs again."""
         ti = context["ti"]
         if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
@@ -165,7 +165,7 @@ class GoBack(WaitingOperator):
                 from rescale.airflow.claims import this_run
                 from rescale.airflow.live.next_run import leave_rounds
 
-                advice = leave_rounds(target, before.directory, this_run(context["dag_run"]))
+                advice = leave_rounds(target, old_job.directory, this_run(context["dag_run"]))
         except RescaleError as error:
             self.log.warning("the rounds cannot be left to another run: %s", error)
         else:
@@ -181,6 +181,6 @@ def was_handed_over(ti: Any, job_id: str) -> bool:
     return answer is not None and answer.get("in_place_of", job_id) == job_id
 
 
-def _mark(context: Context, before: JobToRestart) -> CancelMark:
+def _mark(context: Context, old_job: JobToRestart) -> CancelMark:
     ti = context["ti"]
-    return CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)
+    return CancelMark(task_state(context.get("task_state_store"), ti), ti, old_job.job_id)

@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
     from rescale.flink_rest.running_job import Job
     from rescale.planning.request.request import Request
-    from rescale.planning.request.resolution import Resolved
+    from rescale.planning.request.resolution import ResolvedRequest
     from rescale.snapshot.model import Snapshot
 
 log = logging.getLogger(__name__)
 
 
-def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
-    from rescale.airflow.flink.last_checkpoint import REPEATED
+    from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
     from rescale.airflow.job.claim_mode import refuse_no_claim
     from rescale.airflow.job.followable import refuse_unfollowable_job
@@ -68,12 +68,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
-    before = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
-    request = request_of(params, {"source": join(before.directory, "savepoint"), **pulled_places(known, ti)})
+    old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
+    request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
     check_renames(request, hand_over)
     of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
-    with open_flink(before.flink) as flink:
-        job = flink.job(before.job_id)
+    with open_flink(old_job.flink) as flink:
+        job = flink.job(old_job.job_id)
         if job is not None:
             check_shape(job, request)
             check_proof(job, request, proof_of(params), of_files=of_files)
@@ -83,7 +83,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
 
-            def refuse_more(resolved: Resolved) -> None:
+            def refuse_more(resolved: ResolvedRequest) -> None:
                 if isinstance(hand_over, RunJar):
                     refuse_other_ids(flink, hand_over, resolved)
 
@@ -92,16 +92,16 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             if live is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
-                _check_plan(latest, request, before.directory, live)
-                log.info("%s %s", REPEATED, first_checkpoint(flink, before.job_id))
+                _check_plan(latest, request, old_job.directory, live)
+                log.info("%s %s", REPEATED_RECORDS, first_checkpoint(flink, old_job.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
         _check_places(request)
     return {
-        "before": msgspec.to_builtins(before),
+        "before": msgspec.to_builtins(old_job),
         "hand_over": msgspec.to_builtins(hand_over),
-        "parallelism": request.parallelism.get("", before.parallelism),
+        "parallelism": request.parallelism.get("", old_job.parallelism),
     }
 
 
@@ -189,33 +189,33 @@ def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] =
 
 def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
-    looked = ti.xcom_pull(task_ids=LOOK)
-    if looked is None:
+    look_output = ti.xcom_pull(task_ids=LOOK)
+    if look_output is None:
         return f"nothing is done to the job before the task {LOOK!r} has finished"
-    before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
-    name = f"the job {before['name']!r}"
-    if before["taking"] == StopMode.RUN_ON:
+    old_job, back = look_output["before"], ti.xcom_pull(task_ids=GO_BACK)
+    name = f"the job {old_job['name']!r}"
+    if old_job["taking"] == StopMode.RUN_ON:
         return f"the run does not stop {name}: {RAN_ON}"
-    if back is not None and back.get("in_place_of", before["job_id"]) == before["job_id"]:
+    if back is not None and back.get("in_place_of", old_job["job_id"]) == old_job["job_id"]:
         return f"{name} runs again: {describe_answer(back)}"
-    if was_handed_over(ti, before["job_id"]):
+    if was_handed_over(ti, old_job["job_id"]):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if (started := _job_of_result(ti, before)) is not None:
+    if (started := _job_of_result(ti, old_job)) is not None:
         return (
             f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
         )
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 
-def _job_of_result(ti: Any, before: Mapping[str, Any]) -> str | None:
+def _job_of_result(ti: Any, old_job: Mapping[str, Any]) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
     target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and started_job(job_to_restart_of(before), run_name(ti), target)
+        return target and started_job(job_to_restart_of(old_job), run_name(ti), target)
     except RescaleError:
         return None
 
 
-look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)
+look = rescale_task(_look_at_job, LOOK, "Look at the job", multiple_outputs=True)

@@ -37,9 +37,9 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
     reported = flink.latest_checkpoint(job.job_id)
     if reported is None:
         return UnreadableCheckpoint("the job has made no checkpoint since it was started")
-    for again in range(_TRIES):
+    for attempt in range(_TRIES):
         try:
-            place = _place(reported, job, again > 0)
+            place = _place_to_open(reported, job, attempt > 0)
             snapshot = open_snapshot(place, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
             snapshot.check_complete()
         except RescaleError as error:
@@ -55,10 +55,10 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
     return UnreadableCheckpoint(why, reported, failed if isinstance(failed, StoreError) else None)
 
 
-def _place(reported: str, job: Job, again: bool) -> str:
+def _place_to_open(reported: str, job: Job, is_retry: bool) -> str:
     """Return the checkpoint that Flink reported, or for another attempt the directory of the job's checkpoints.
 
     Opening that directory opens the newest checkpoint in it (`createCheckpointDirectory`).
     """
     place = normalise(reported)
-    return parent(place) if again and name(parent(place)) == job.job_id else place
+    return parent(place) if is_retry and name(parent(place)) == job.job_id else place

@@ -26,21 +26,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
+def _prepare(
+    known_places: KnownPlaces, look_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None
+) -> Summary:
     """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
-    before = job_to_restart_of(required_output(LOOK, looked)["before"])
-    if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
+    old_job = job_to_restart_of(required_output(LOOK, look_output)["before"])
+    if params["while_it_runs"] or old_job.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")
         return {"files": 0}
     from rescale.airflow.live.copying_ahead import copy_ahead
     from rescale.planning.prepare import prepare
 
-    request = request_of(params, {"source": before.directory, **pulled_places(known, ti)})
+    request = request_of(params, {"source": old_job.directory, **pulled_places(known_places, ti)})
 
     def plan_of(checkpoint: str) -> Plan:
         return prepare(replace(request, source=checkpoint), ahead=True).plan
 
-    return structs.asdict(copy_ahead(before, plan_of, ti))
+    return structs.asdict(copy_ahead(old_job, plan_of, ti))
 
 
 prepare_files = rescale_task(_prepare, PREPARE, "Copy files ahead")

@@ -28,7 +28,7 @@ _MOST_CHECKPOINTS = 4
 _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
-def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
+def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
     """Copy the files of the job's newest checkpoint, then of others that it makes, until few bytes of one are new.
 
     `plan_of` returns the plan for copies from a checkpoint. Returns the result of the last copy. Does nothing if the
@@ -43,14 +43,14 @@ def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) ->
         step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)
 
-    done = with_newest(before.directory, copy_from)
+    done = with_newest(old_job.directory, copy_from)
     if not done.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
         return done
     for _ in range(_MOST_CHECKPOINTS):
-        with open_flink(before.flink) as flink:
-            take_checkpoint(flink, before.job_id)
-        done = with_newest(before.directory, copy_from)
+        with open_flink(old_job.flink) as flink:
+            take_checkpoint(flink, old_job.job_id)
+        done = with_newest(old_job.directory, copy_from)
         files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
         log.info("the target has %s of the job's newest checkpoint, %s of which were copied just now", files, new)
         if done.new_bytes <= _FEW_NEW_BYTES:

@@ -1,10 +1,10 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
-The last round is made while the job still runs, right before the cancel. So the job stands still for the cancel, the
-publication and the start alone. The cancel waits for the time right before Flink makes a new answer about checkpoints,
-because the start needs an answer from after the cancel. If the job makes another checkpoint meanwhile, one more round
-comes first. If it does so again and again, or right before its end, the last round comes after the cancel. Records
-since the last checkpoint are processed again either way.
+The last round is made while the job still runs, right before the cancel. So the job stands still only for the cancel,
+the publication and the start. The cancel waits for the time right before Flink makes a new answer about checkpoints,
+because the start needs an answer that Flink made after the cancel. If the job makes another checkpoint meanwhile, one
+more round comes first. If it does so again and again, or right before its end, the last round comes after the cancel.
+Records since the last checkpoint are processed again either way.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
@@ -51,8 +51,8 @@ _ATTEMPTS = 4
 _PATIENT_ATTEMPTS = 2
 """Number of them that wait until Flink's cached answer expires: the job may make another checkpoint meanwhile."""
 
-_ALIKE = 2
-"""Two rounds take about as long if one reads at most this many times the bytes of the other."""
+_MOST_GROWTH = 2
+"""The last round takes about as long as the round before it if it reads at most this many times its bytes."""
 
 _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
@@ -70,7 +70,7 @@ class CutOver:
     `parallelism` is the default parallelism of the new job; None for the parallelism of most operators.
     """
 
-    before: JobToRestart
+    old_job: JobToRestart
     follower: Follower
     mover: Mover
     mark: CancelMark
@@ -79,10 +79,10 @@ class CutOver:
     parallelism: int | None
     _planned: RoundPlan | None = field(default=None, init=False)
     _is_made: bool = field(default=False, init=False)
-    _missed: int = field(default=0, init=False)
-    _completed: int | None = field(default=None, init=False)
-    _fresh: float | None = field(default=None, init=False)
-    """Time from which Flink's answers are from after the job's end."""
+    _missed_attempts: int = field(default=0, init=False)
+    _completed_checkpoint: int | None = field(default=None, init=False)
+    _fresh_from: float | None = field(default=None, init=False)
+    """Time from which Flink's answers show the job's end."""
 
     def prepare(self, before: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it, if that will be about as short as `before`.
@@ -91,34 +91,34 @@ class CutOver:
         expire. Returns False if the last round would be longer, or if the job made another checkpoint meanwhile: then
         another round comes first. A job that does so again and again is cancelled before the last round.
         """
-        with open_flink(self.before.flink) as flink:
-            self._completed = take_source(flink, self.before.job_id, self.before.directory)
-        self._planned = planned = with_newest(self.before.directory, lambda _: self._plan())
+        with open_flink(self.old_job.flink) as flink:
+            self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
+        self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan())
         size = planned.prepared.plan.bytes_compared
-        if before is not None and size > max(LIGHT_BYTES, _ALIKE * before.bytes_read):
+        if before is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * before.bytes_read):
             return False
-        if self._missed == _ATTEMPTS:
+        if self._missed_attempts == _ATTEMPTS:
             return True
         try:
             self.follower.move_last(planned)
         except RescaleError:  # Flink deletes a checkpoint once there is another one
             if self._is_newest(planned):
                 raise
-        if self._missed < _PATIENT_ATTEMPTS and self._is_newest(planned):
+        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_newest(planned):
             answers.wait_until_answer_expires_soon()
         self._is_made = self._is_newest(planned)
-        self._missed += not self._is_made
+        self._missed_attempts += not self._is_made
         return self._is_made
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job."""
-        self.mark.set_before_cancel(self._completed)
+        self.mark.set_before_cancel(self._completed_checkpoint)
         parts = Stopwatch()
-        with open_flink(self.before.flink) as flink, parts.part("cancel"):
-            cancel(flink, self.before.job_id)
+        with open_flink(self.old_job.flink) as flink, parts.part("cancel"):
+            cancel(flink, self.old_job.job_id)
         ended = time.monotonic()
         answers.end()
-        self._fresh = answers.first_fresh_request(ended)
+        self._fresh_from = answers.first_fresh_request(ended)
         return parts
 
     def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
@@ -146,21 +146,21 @@ class CutOver:
         if plan is None:
             self._settle()
             plan = self._last_round(parts)
-        with parts.part("look for another stop"), open_flink(self.before.flink) as flink:
-            self._fresh = self._fresh or first_fresh_request(flink, asked)
-            refuse_stop_in_between(flink, self.before.job_id, self._fresh)
+        with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
+            self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
+            refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
         with parts.part("start"):
             start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
             log.info("start the job: %s", start.command)
-            started = hand_job_over(self.before.hand_over, start, self.run, self.before)
+            started = hand_job_over(self.old_job.hand_over, start, self.run, self.old_job)
             answer = _answer(started, self.limit - parts.elapsed)
-            refuse_running_job(self.before, start, self.run)  # the task that goes back may have started it meanwhile
+            refuse_running_job(self.old_job, start, self.run)  # the task that goes back may have started it meanwhile
         return plan, answer
 
     def _settle(self) -> None:
         """Record the job's last completed checkpoint. Raises `RequestError` if another checkpoint is the newest."""
-        with open_flink(self.before.flink) as flink:
-            final = final_checkpoint(flink, self.before.job_id, self.before.directory, self.mark.checkpoint)
+        with open_flink(self.old_job.flink) as flink:
+            final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.mark.checkpoint)
         self.mark.set(checkpoint_number(final))
 
     def _last_round(self, parts: Stopwatch) -> Plan:
@@ -188,7 +188,7 @@ class CutOver:
 
     def _is_newest(self, planned: RoundPlan) -> bool:
         """Return whether a last round is from the job's newest checkpoint."""
-        return newest_complete(self.before.directory) == planned.prepared.plan.checkpoint_id
+        return newest_complete(self.old_job.directory) == planned.prepared.plan.checkpoint_id
 
     def _plan(self) -> RoundPlan:
         """Plan the last round. Raises `RequestError` if it would have to move all state."""
@@ -204,7 +204,7 @@ class CutOver:
     def _gone_back(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
-        back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
+        back = go_back(self.old_job, self.run, restart_of(self.old_job, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:
@@ -217,12 +217,12 @@ class CutOver:
 
     def _end_pending_work(self) -> None:
         """End the new job, which would run beside the old one."""
-        while (pending := end_pending_work(self.before, self.run)) is not None:
+        while (pending := end_pending_work(self.old_job, self.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
-        return leave_rounds(self.follower.target, self.before.directory, self.follower.by)
+        return leave_rounds(self.follower.target, self.old_job.directory, self.follower.by)
 
 
 def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 CUT_OVER, NOT_YET, GIVE_UP = "Cut over", "Not yet", "Give up"
 
 _LOOK_AGAIN = timedelta(seconds=15)
-_FRESH = timedelta(minutes=10)
+_REFRESH_AFTER = timedelta(minutes=10)
 """Time after which a question without an answer is asked again, with newer figures."""
 _ASK_AGAIN = timedelta(minutes=5)
 """Time from *Not yet* to the next question."""
@@ -67,7 +67,7 @@ class AskToCutOver(HITLOperator):
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))
         self.body = cut_over_question_text(rounds)
-        self.response_timeout = _FRESH
+        self.response_timeout = _REFRESH_AFTER
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
         self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
         ti.xcom_push(ROUNDS, rounds)
@@ -121,7 +121,7 @@ def _has_ended(ti: Any) -> bool:
 
 def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
-    from rescale.airflow.flink.last_checkpoint import REPEATED
+    from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.report.page import Page, table
     from rescale.report.renderers.markdown import render_markdown
 
@@ -140,7 +140,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. The "
         "job stands still for about as long as a plain restart takes. If it makes a checkpoint before the cancel, one "
-        f"more round is added.\n\n{REPEATED} "
+        f"more round is added.\n\n{REPEATED_RECORDS} "
         "Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."

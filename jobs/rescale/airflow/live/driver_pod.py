@@ -50,7 +50,7 @@ class DriverPod:
     ) -> None:
         self._client = KubernetesHook(**CLUSTER_ACCESS).core_v1_client
         self._say = say
-        self._pod = self._described(template, labels, arguments)
+        self._pod = self._pod_of_template(template, labels, arguments)
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class DriverPod:
             time.sleep(_POLL_SECONDS)
         return read_result(uri)
 
-    def _described(self, template: str, labels: Mapping[str, str], arguments: Sequence[str]) -> V1Pod:
+    def _pod_of_template(self, template: str, labels: Mapping[str, str], arguments: Sequence[str]) -> V1Pod:
         pod: V1Pod = PodGenerator.deserialize_model_file(template)
         pod.metadata.name = f"rescale-{arguments[0].replace('_', '-')}-{uuid4().hex[:10]}"
         pod.metadata.namespace = pod.metadata.namespace or KubernetesHook(**CLUSTER_ACCESS).get_namespace() or "default"
@@ -90,11 +90,11 @@ class DriverPod:
 
     def _refuse_lost(self, result: str) -> None:
         """Raise `StoreError` if the pod has ended without the result, is gone, or does not start."""
-        pod = self._look()
+        pod = self._read_pod()
         phase = "gone" if pod is None else pod.status.phase
         is_late = phase == "Pending" and time.monotonic() > self._began + _SECONDS_TO_START
-        is_there = pod is not None and phase not in _ENDED
-        if (is_there and not is_late) or exists(result):
+        is_active = pod is not None and phase not in _ENDED
+        if (is_active and not is_late) or exists(result):
             return
         code = exit_code(pod)
         raise StoreError(
@@ -103,7 +103,7 @@ class DriverPod:
             advice="look at its output above (was it out of memory, or was a node lost?); another try resumes",
         )
 
-    def _look(self) -> V1Pod | None:
+    def _read_pod(self) -> V1Pod | None:
         metadata = self._pod.metadata
         try:
             pod: V1Pod = call_kubernetes(self._client.read_namespaced_pod, metadata.name, metadata.namespace)
@@ -116,7 +116,7 @@ class DriverPod:
     def _pass_on_log(self) -> None:
         """Pass on the lines of the driver, as long as the cluster gives them."""
         with suppress(ApiException, HTTPError):
-            while (pod := self._look()) is not None and pod.status.phase == "Pending":
+            while (pod := self._read_pod()) is not None and pod.status.phase == "Pending":
                 time.sleep(1)
             lines: Any = self._client.read_namespaced_pod_log(
                 name=self._pod.metadata.name,

@@ -27,10 +27,10 @@ _RETRIES: dict[str, Any] = {
 
 
 def _follow(
-    known: KnownPlaces,
+    known_places: KnownPlaces,
     closes: XComField | None,
     opens: XComField | None,
-    looked: Mapping[str, Any] | None,
+    look_output: Mapping[str, Any] | None,
     params: Any = None,
     dag_run: Any = None,
     ti: Any = None,
@@ -42,12 +42,12 @@ def _follow(
     if not params["while_it_runs"]:
         skip_task("the job is stopped before its state is moved")
     state = task_state(task_state_store, ti)
-    CancelMark(state, ti, required_output(LOOK, looked)["before"]["job_id"]).renew()
+    CancelMark(state, ti, required_output(LOOK, look_output)["before"]["job_id"]).renew()
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
     hours = (_instant(opens, ti), _instant(closes, ti))
     return follow_and_cut_over(
-        pulled_places(known, ti), hours, looked, params, dag_run, ti, state, inlet_events, outlet_events
+        pulled_places(known_places, ti), hours, look_output, params, dag_run, ti, state, inlet_events, outlet_events
     )
 
 

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 def follow_and_cut_over(
     places: Mapping[str, Any],
     hours: tuple[datetime | None, datetime | None],
-    looked: Mapping[str, Any] | None,
+    look_output: Mapping[str, Any] | None,
     params: Mapping[str, Any],
     dag_run: Any,
     ti: Any,
@@ -59,22 +59,23 @@ def follow_and_cut_over(
     """
     live = live_request_of(params)
     assert live is not None
-    looked = required_output(LOOK, looked)
-    before = job_to_restart_of(looked["before"])
+    look_output = required_output(LOOK, look_output)
+    old_job = job_to_restart_of(look_output["before"])
     target = target_place({**params, **places}["target"])
     use_targets([target])
     ti.xcom_push(FOLLOWED, target)
     with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,
-            FollowedJob(before.directory, followed_options(params)),
+            FollowedJob(old_job.directory, followed_options(params)),
             this_run(dag_run),
             moves.move,
             lambda line: log.info("%s", line),
             params["accept_unconditional_publish"],
         )
-        watch = Watch(before, follower, live, params, ti, task_state_store, *hours)
-        cut = CutOver(before, follower, moves, watch.mark, run_name(ti), live.give_up_after, looked["parallelism"])
+        watch = Watch(old_job, follower, live, params, ti, task_state_store, *hours)
+        limit, parallelism = live.give_up_after, look_output["parallelism"]
+        cut = CutOver(old_job, follower, moves, watch.mark, run_name(ti), limit, parallelism)
         resumed = watch.is_cancelled()
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
@@ -86,7 +87,7 @@ def follow_and_cut_over(
         ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
         remove_follower(target)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
-    return {**_published(plan, before, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+    return {**_published(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}
 
 
 @contextmanager
@@ -119,7 +120,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
         while True:
             watch.follow()
             watch.refuse_ended_job()
-            with open_flink(watch.before.flink) as flink, AnswerWatch(flink, watch.before.job_id) as answers:
+            with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
                 is_ready = cut.prepare(watch.follower.newest_round(), answers)
                 if is_ready and watch.waits_for(None) is None:  # a window may have closed since
                     return cut.cancel(answers)
@@ -129,7 +130,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
                     watch.follower.next_round()
 
 
-def _published(plan: Plan, before: JobToRestart, started: Answer) -> Summary:
+def _published(plan: Plan, old_job: JobToRestart, started: Answer) -> Summary:
     """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
     certificate = places_of(plan).certificate
     return {
@@ -143,5 +144,5 @@ def _published(plan: Plan, before: JobToRestart, started: Answer) -> Summary:
         "start": plan.start.command,
         "starting": plan.start._asdict(),
         **started,
-        "in_place_of": before.job_id,
+        "in_place_of": old_job.job_id,
     }

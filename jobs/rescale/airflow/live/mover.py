@@ -28,7 +28,7 @@ class RoundsRunner(Protocol):
     """A process on this machine, or a pod, that makes one round after another."""
 
     def begin(self) -> None:
-        """Start what is ready sooner for the first round if it starts before."""
+        """Start early what would otherwise delay the first round."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan."""
@@ -49,7 +49,7 @@ class Mover:
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: changes by the process (or pod) for rounds, all state by one for just this plan."""
+        """Move and validate a plan: changes by the process (or pod) for rounds, all state by a separate one."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import REPEATED, with_newest
+from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
@@ -33,28 +33,28 @@ _PAGE_SECONDS = 30.0
 class RoundDisplay:
     """Shows the rounds of a follower in the task instance `ti` and its `state`."""
 
-    before: JobToRestart
+    old_job: JobToRestart
     follower: Follower
     ti: Any
     state: Any
     _page_due: float = 0.0
     _shown: dict[str, Any] | None = None
 
-    def show(self, made: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
+    def show(self, finished: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
         """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
-        log.info("%s%s", round_line(made, waits_for), "" if waits_for else "; the cut-over begins")
+        log.info("%s%s", round_line(finished, waits_for), "" if waits_for else "; the cut-over begins")
         self._put(
             {
-                "round": made.number,
-                "checkpoint": made.checkpoint,
-                "kind": made.kind.value,
-                "rows_came": made.rows_came,
-                "rows_left": made.rows_left,
-                "bytes_changed": made.bytes_changed,
-                "bytes_read": made.bytes_read,
-                "change_rate": made.change_rate,
-                "seconds": made.seconds,
-                "last_round_seconds": made.last_round_seconds,
+                "round": finished.number,
+                "checkpoint": finished.checkpoint,
+                "kind": finished.kind.value,
+                "rows_came": finished.rows_came,
+                "rows_left": finished.rows_left,
+                "bytes_changed": finished.bytes_changed,
+                "bytes_read": finished.bytes_read,
+                "change_rate": finished.change_rate,
+                "seconds": finished.seconds,
+                "last_round_seconds": finished.last_round_seconds,
                 "is_short": is_short,
                 "asks": needs_approval,
                 "waits_for": waits_for,
@@ -80,14 +80,14 @@ class RoundDisplay:
             self._put(document)
 
     def _put(self, document: dict[str, Any]) -> None:
-        with open_flink(self.before.flink) as flink:
-            document = {**document, "first_checkpoint": first_checkpoint(flink, self.before.job_id)}
+        with open_flink(self.old_job.flink) as flink:
+            document = {**document, "first_checkpoint": first_checkpoint(flink, self.old_job.job_id)}
         self.state.set(ROUNDS, document)
         self.ti.xcom_push(ROUNDS, document)
 
     @cached_property
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
-        ready = with_newest(self.before.directory, self.follower.plan_full)
+        ready = with_newest(self.old_job.directory, self.follower.plan_full)
         document = plan_document(ready.plan, ready.snapshot, ready.kafka)
-        return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED))
+        return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

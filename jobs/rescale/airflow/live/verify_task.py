@@ -14,7 +14,7 @@ from rescale.text.errors import IntegrityError
 log = logging.getLogger(__name__)
 
 
-def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
+def _verify(follow_output: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
     """Compares every record of the result with the job's last checkpoint, while the new job runs."""
     if not params["while_it_runs"]:
         skip_task("the result was proven before the job was started from it")
@@ -25,19 +25,19 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
     from rescale.plan.proof import Proof
     from rescale.runstate.certificate import Certificate
 
-    followed = required_output(FOLLOW, followed)
-    arguments = ["--source", followed["source"], "--target", followed["target"], "--proof", Proof.RECORDS.value]
+    result = required_output(FOLLOW, follow_output)
+    arguments = ["--source", result["source"], "--target", result["target"], "--proof", Proof.RECORDS.value]
     try:
-        document = run_anywhere(Step.VALIDATE, followed["target"], arguments, ti)
+        document = run_anywhere(Step.VALIDATE, result["target"], arguments, ti)
     except IntegrityError as error:
         error.advice = (
-            f"the job was started from a wrong result: cancel it, and start it from {followed['source']} with its old "
+            f"the job was started from a wrong result: cancel it, and start it from {result['source']} with its old "
             "shape; then report this as a bug"
         )
         raise
     certificate = document.read(Certificate)
     log.info("verdict: %s; every record was compared", certificate.verdict)
-    return as_output(certificate_summary(certificate, followed["certificate"]))
+    return as_output(certificate_summary(certificate, result["certificate"]))
 
 
 verify = rescale_task(_verify, VERIFY, "Compare all records")

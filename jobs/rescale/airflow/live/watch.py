@@ -33,12 +33,12 @@ from rescale.text.units import duration
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-_REST, _MOST_REST_SECONDS = 4.0, 60.0
+_PAUSE_FACTOR, _MOST_PAUSE_SECONDS = 4.0, 60.0
 """Pause after a round that is short enough already: a multiple of its duration, and an upper limit in seconds."""
 _SHORT_SECONDS = 5.0
 """Longest duration of a last round, in seconds, that is short enough if the form names no limit."""
 
-_CONVERGED = 0.8
+_CONVERGENCE_RATIO = 0.8
 """Rounds have converged when a round takes more than this fraction of the time of the round before."""
 
 
@@ -53,7 +53,7 @@ class Watch:
     In a window, no cut-over begins before the instant `opens` or after `closes`; None means no limit.
     """
 
-    before: JobToRestart
+    old_job: JobToRestart
     follower: Follower
     live: LiveRequest
     params: Mapping[str, Any]
@@ -68,17 +68,17 @@ class Watch:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
         if not self.mark.is_set:
             return False
-        with open_flink(self.before.flink) as flink:
-            line = flink.line(self.before.job_id)
-            if line is not None and not line.ended and line.state != CANCELLING:
+        with open_flink(self.old_job.flink) as flink:
+            job = flink.job_overview(self.old_job.job_id)
+            if job is not None and not job.ended and job.state != CANCELLING:
                 return False
-            cancel(flink, self.before.job_id)
+            cancel(flink, self.old_job.job_id)
         return True
 
     @property
     def mark(self) -> CancelMark:
         """The mark by which the task records that it is about to cancel the job."""
-        return CancelMark(self.state, self.ti, self.before.job_id)
+        return CancelMark(self.state, self.ti, self.old_job.job_id)
 
     def follow(self) -> None:
         """Make rounds until a cut-over may begin.
@@ -92,26 +92,26 @@ class Watch:
             if self._wait_without_rounds():  # checkpoints may have new files by now
                 self._copy_ahead()
             return
-        made = self.follower.newest_round()
-        if made is None or self.follower.has_checkpoint_after(made) or not self.follower.is_of_this_start(made):
-            made = self._next_round(made)
-        while (waits_for := self.waits_for(made)) is not None:
-            self.report(made, waits_for)
-            self._pause(made)
-            if self.waits_for(made) is None:
+        newest = self.follower.newest_round()
+        if newest is None or self.follower.has_checkpoint_after(newest) or not self.follower.is_of_this_start(newest):
+            newest = self._next_round(newest)
+        while (waits_for := self.waits_for(newest)) is not None:
+            self.report(newest, waits_for)
+            self._pause(newest)
+            if self.waits_for(newest) is None:
                 break
-            made = self._next_round(made)
-        self.report(made, None)
+            newest = self._next_round(newest)
+        self.report(newest, None)
 
     @cached_property
     def has_rounds(self) -> bool:
         """Whether rounds are made: only if a max parallelism changes; else files are copied ahead or referred to."""
-        return has_rounds(with_newest(self.before.directory, self._plan_full))
+        return has_rounds(with_newest(self.old_job.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
         """Copy files into the target, unless an earlier try of the last round has claimed it."""
         if not self.live.refers and claimed_by(self.follower.target) is None:
-            copy_ahead(self.before, self._plan_full, self.ti)
+            copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
         """Return the plan of a full run from a checkpoint; the plan of the last checkpoint is cached."""
@@ -133,26 +133,26 @@ class Watch:
         self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
         if before is not None and not self.follower.has_checkpoint_after(before):
             self.refuse_ended_job()
-            with open_flink(self.before.flink) as flink:
-                take_checkpoint(flink, self.before.job_id)
+            with open_flink(self.old_job.flink) as flink:
+                take_checkpoint(flink, self.old_job.job_id)
         return self.follower.next_round()
 
-    def last_round_is_short(self, made: Round) -> bool:
+    def last_round_is_short(self, newest: Round) -> bool:
         """Return whether a last round after this one would be short enough."""
-        last, most = made.last_round_seconds, self.live.most_downtime
-        if made.kind is RoundKind.BASE or last is None:
+        last, most = newest.last_round_seconds, self.live.most_downtime
+        if newest.kind is RoundKind.BASE or last is None:
             return False
         if most is not None:
             return last <= most
         return last <= _SHORT_SECONDS or self._has_converged(last)
 
     def _has_converged(self, last: float) -> bool:
-        return self._seconds_before is not None and last > _CONVERGED * self._seconds_before
+        return self._seconds_before is not None and last > _CONVERGENCE_RATIO * self._seconds_before
 
-    def waits_for(self, made: Round | None) -> str | None:
-        """Return what the cut-over waits for after a round, or None if it may begin; `made` is None without rounds."""
+    def waits_for(self, newest: Round | None) -> str | None:
+        """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made."""
         self._refuse_closed_window()
-        if made is not None and not self.last_round_is_short(made):
+        if newest is not None and not self.last_round_is_short(newest):
             most = self.live.most_downtime
             return "a shorter round" if most is None else f"a round of at most {duration(most)}"
         for earliest in (self.live.not_before, self.opens):
@@ -191,45 +191,47 @@ class Watch:
         if self.live.rule is CutOverRule.APPROVED:
             return True
         if newest is None:
-            plan = with_newest(self.before.directory, self._plan_full)
+            plan = with_newest(self.old_job.directory, self._plan_full)
         else:
             plan = certified_plan(round_target(self.follower.target, newest.root))
         return approval_reason(plan, self.params) is not None
 
-    def report(self, made: Round, waits_for: str | None) -> None:
+    def report(self, newest: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it; None if the cut-over begins."""
-        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), needs_approval=self.needs_approval)
+        self._display.show(
+            newest, waits_for, is_short=self.last_round_is_short(newest), needs_approval=self.needs_approval
+        )
 
     @cached_property
     def _display(self) -> RoundDisplay:
-        return RoundDisplay(self.before, self.follower, self.ti, self.state)
+        return RoundDisplay(self.old_job, self.follower, self.ti, self.state)
 
-    def _pause(self, made: Round) -> None:
+    def _pause(self, newest: Round) -> None:
         """Wait until the next round is due: at once after a long one, else after a while and another checkpoint.
 
         The wait ends, too, when the cut-over may begin.
         """
-        is_short = self.last_round_is_short(made)
-        rest = min(_MOST_REST_SECONDS, _REST * (made.seconds or 0.0)) if is_short else 0.0
-        until = time.monotonic() + max(rest, pause_after(made, self.live.pause_above))
-        while time.monotonic() < until and not (is_short and self.waits_for(made) is None):
+        is_short = self.last_round_is_short(newest)
+        pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
+        until = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
+        while time.monotonic() < until and not (is_short and self.waits_for(newest) is None):
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
-        while is_short and not self.follower.has_checkpoint_after(made) and self.waits_for(made) is not None:
+        while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
 
     def refuse_ended_job(self) -> None:
         """Raise `RequestError` if the job has ended."""
-        with open_flink(self.before.flink) as flink:
-            line = flink.line(self.before.job_id)
-        if line is None or line.ended:
+        with open_flink(self.old_job.flink) as flink:
+            job = flink.job_overview(self.old_job.job_id)
+        if job is None or job.ended:
             raise RequestError(
                 "the job has ended while it was followed",
-                path=self.before.flink,
-                operator=self.before.name,
+                path=self.old_job.flink,
+                operator=self.old_job.name,
                 expected="a running job",
-                found="a job that Flink does not know" if line is None else line.state,
+                found="a job that Flink does not know" if job is None else job.state,
                 advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
                 "makes the result from the last one. Otherwise start it again, and trigger a run with another target",
             )

@@ -63,13 +63,13 @@ class TakeSavepointOperator(WaitingOperator):
         with task_errors():
             state = task_state(context.get("task_state_store"), context["ti"])
             if (stored := state.get(_BEFORE)) is None:
-                before = self._look()
-                state.set(_BEFORE, msgspec.to_builtins(before))
+                old_job = self._inspected_job()
+                state.set(_BEFORE, msgspec.to_builtins(old_job))
             else:
-                before = job_to_restart_of(stored)
-            return self._result(take_savepoint(before, self._run_name(context)))
+                old_job = job_to_restart_of(stored)
+            return self._result(take_savepoint(old_job, self._run_name(context)))
 
-    def _look(self) -> JobToRestart:
+    def _inspected_job(self) -> JobToRestart:
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
         savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
@@ -81,12 +81,12 @@ class TakeSavepointOperator(WaitingOperator):
                 found=taking.value,
                 advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
             )
-        before = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
+        old_job = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
         if savepoint_format is SavepointFormat.CANONICAL:
             with open_flink(self.flink) as flink:
-                if (job := flink.job(before.job_id)) is not None:
+                if (job := flink.job(old_job.job_id)) is not None:
                     refuse_canonical(flink, job)
-        return msgspec.structs.replace(before, taking=taking)
+        return msgspec.structs.replace(old_job, taking=taking)
 
     def _run_name(self, context: Context) -> str:
         return task_name(context)

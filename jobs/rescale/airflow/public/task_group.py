@@ -12,7 +12,7 @@ from rescale.airflow.forms.given_values import given_values
 from rescale.airflow.graph import given_graph
 
 Text = str | XComArg
-"""A text, a template, or the output of a task."""
+"""A string, a Jinja template, or the output of another task."""
 
 Number = int | str | XComArg | None
 Lines = Sequence[str] | XComArg | None

@@ -63,7 +63,7 @@ def report_app() -> FastAPI:
 def report(
     dag_id: str,
     run_id: str,
-    may: MaySeeTheRun,  # noqa: ARG001
+    permission: MaySeeTheRun,  # noqa: ARG001
     session: SessionDep,
     task: str | None = None,
 ) -> Response:

@@ -42,10 +42,10 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def compress(cls, html: bytes) -> ReportPage:
         return cls(base64.b64encode(zlib.compress(html, 9)).decode())
 
-    def html(self, most: int) -> bytes:
-        """Return the first `most` bytes of the page. Raises `ValueError` if it cannot be decompressed."""
+    def html(self, limit: int) -> bytes:
+        """Return the first `limit` bytes of the page. Raises `ValueError` if it cannot be decompressed."""
         try:
-            return zlib.decompressobj().decompress(base64.b64decode(self.page, validate=True), most)
+            return zlib.decompressobj().decompress(base64.b64decode(self.page, validate=True), limit)
         except zlib.error as error:
             raise ValueError(str(error)) from None
 

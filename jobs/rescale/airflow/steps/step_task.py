@@ -36,8 +36,8 @@ def step_task(
 ) -> Any:
     """Return a factory of tasks that run a step of the plan, unless it must not be carried out (`plan_to_execute`).
 
-    The factory takes the summary of the task that planned, the id of a task in the same group, and the values of the
-    form (None for the form of the run).
+    The factory takes the summary of the task that planned, the id of a task in the same group, and values of the form
+    (None for those that the run was started with).
 
     `summary_of` makes the task's summary from the step's result document. `arguments_of` returns arguments that depend
     on the form.

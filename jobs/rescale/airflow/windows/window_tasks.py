@@ -106,18 +106,18 @@ def opened_window(
             f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"
         )
     log.info("the window is open until %s", _format_instant(closes))
-    known = {"target": target_of(params["target"], name, began if by_hand else opening), "closes": closes.isoformat()}
+    output = {"target": target_of(params["target"], name, began if by_hand else opening), "closes": closes.isoformat()}
     if hours.begins_before and not outside:
         log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
-        known["opens"] = opening.isoformat()
+        output["opens"] = opening.isoformat()
     if "source" not in params:
-        return known
+        return output
     use_targets([])  # the source is all that is read
     newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
     log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)
-    return {**known, "source": newest.uri, "written": newest.written.isoformat()}
+    return {**output, "source": newest.uri, "written": newest.written.isoformat()}
 
 
 def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:

@@ -19,7 +19,7 @@ from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.plan.proof_scope import proof_sentence
-from rescale.planning.prepare import Prepared
+from rescale.planning.prepare import PreparedPlan
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def carry_out(
-    ready: Prepared,
+    ready: PreparedPlan,
     output: Output,
     master: str,
     requested_proof: Proof | None,

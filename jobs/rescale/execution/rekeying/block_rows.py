@@ -22,7 +22,7 @@ from rescale.flink.keyed.blocks.records import Records
 
 _ROW_HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024
-"""Target size of a row in bytes: a larger row holds a single block. Small and large rows both slow Spark down."""
+"""Target size of a row in bytes, neither too small nor too large for Spark; a larger row holds a single block."""
 
 INDEX = np.dtype([("cell", "<u4"), ("size", "<u4"), ("last", "<u4")])
 Index = npt.NDArray[np.void]
@@ -35,8 +35,8 @@ class BlockSorter:
         self.cells = max_parallelism * number_of_states
         self._states = number_of_states
         self._prefix = prefix_size(max_parallelism)
-        self._places = np.empty(self.cells, np.int64)
-        self._lasts = np.empty(self.cells, np.int64)
+        self._cell_ends = np.empty(self.cells, np.int64)
+        self._last_offsets = np.empty(self.cells, np.int64)
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
@@ -55,15 +55,15 @@ class BlockSorter:
             groups,
             cells,
             self._prefix,
-            self._places,
-            self._lasts,
+            self._cell_ends,
+            self._last_offsets,
             self._out,
         )
-        sizes = np.diff(self._places, prepend=0)
+        sizes = np.diff(self._cell_ends, prepend=0)
         filled = np.flatnonzero(sizes)
         index = np.empty(len(filled), INDEX)
         index["cell"], index["size"] = filled, sizes[filled]
-        index["last"] = self._lasts[filled] - (self._places[filled] - sizes[filled])
+        index["last"] = self._last_offsets[filled] - (self._cell_ends[filled] - sizes[filled])
         return index, self._out[:size].data
 
 

@@ -29,7 +29,7 @@ class MapTask:
     """Reads units and yields (partition, row): blocks for writers, packed receipts or an error for `receipt_partition`.
 
     The task of `receipt_partition` adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
-    `done` is called with the number of bytes read since its last call.
+    `report_bytes` is called with the number of bytes read since its last call.
     """
 
     plan: Plan
@@ -37,7 +37,7 @@ class MapTask:
     ranges: Sequence[WriteRange]
     receipt_partition: int
     whole_entries: bool
-    done: Callable[[int], None]
+    report_bytes: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
         task_units = (unit for run in units for unit in run)
@@ -49,7 +49,7 @@ class MapTask:
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(planned, number, ranges, reader)
                 for unit in operator_units:
-                    with counting(unit.size, self.done):
+                    with counting(unit.size, self.report_bytes):
                         yield from sorter.rows(unit)
                 yield self.receipt_partition, pack_receipt(sorter.receipt())
             except RescaleError as error:

@@ -18,29 +18,29 @@ def sort_records(
     groups: Longs,
     cells: Longs,
     prefix: int,
-    places: Longs,
+    cell_ends: Longs,
     last_offsets: Longs,
     out: Bytes,
 ) -> None:
     """Write the records into `out` in the order of their cells, each with its new key group in front of its key.
 
-    `places` and `last_offsets` have an element for every cell; the loop sets where the cell's records end, and where
-    its last record begins.
+    `cell_ends` and `last_offsets` have an element for every cell; the loop sets where the cell's records end, and
+    where its last record begins.
     """
-    places[:] = 0
+    cell_ends[:] = 0
     for i in range(len(cells)):
-        places[cells[i]] += LENGTH_SIZE + prefix + ends[i] - starts[i]
+        cell_ends[cells[i]] += LENGTH_SIZE + prefix + ends[i] - starts[i]
     total = np.int64(0)
-    for cell in range(len(places)):
-        size = places[cell]
-        places[cell] = total
+    for cell in range(len(cell_ends)):
+        size = cell_ends[cell]
+        cell_ends[cell] = total
         total += size
     for i in range(len(cells)):
-        at = places[cells[i]]
+        at = cell_ends[cells[i]]
         last_offsets[cells[i]] = at
         key = prefix + limits[i] - starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         if prefix == 2:
             out[at + LENGTH_SIZE] = groups[i] >> 8
         out[at + LENGTH_SIZE + prefix - 1] = groups[i] & 0xFF
-        places[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + LENGTH_SIZE + prefix)
+        cell_ends[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + LENGTH_SIZE + prefix)

@@ -18,7 +18,7 @@ from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 
 _RANGES = 256
-"""Smallest number of ranges that the state is split into, if each then has at least the bytes of a part."""
+"""Least number of ranges into which the state is split, unless they would be smaller than a part of an upload."""
 
 _TASKS_PER_CORE = 2
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from rescale.execution.sources.spans import key_group_runs
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
@@ -115,7 +115,7 @@ class LogWindows:
                     path=self._files.uri(self._sets[0].extent),
                     expected=f"at most {LARGEST_KEY_GROUP} bytes",
                     found=f"{size} bytes",
-                    advice=MATERIALISED,
+                    advice=MATERIALISE_CHANGELOG,
                 )
         return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW)]
 

@@ -69,8 +69,8 @@ class _Send(Generic[U]):
     make_sender: MakeSender[U]
     partitions: int
 
-    def __call__(self, units: Sequence[U], done: Callable[[int], None]) -> SpillFile:
-        return spill(self.make_sender(done)([units]), self.partitions, scratch_directory())
+    def __call__(self, units: Sequence[U], report_bytes: Callable[[int], None]) -> SpillFile:
+        return spill(self.make_sender(report_bytes)([units]), self.partitions, scratch_directory())
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class _Write(Generic[R]):
     work: Callable[[int, Iterable[bytes]], Iterator[R]]
     files: Sequence[SpillFile]
 
-    def __call__(self, task: tuple[int, int], done: Callable[[int], None]) -> list[R]:
+    def __call__(self, task: tuple[int, int], report_bytes: Callable[[int], None]) -> list[R]:
         partition, size = task
         results = list(self.work(partition, _rows(self.files, partition)))
-        done(size)
+        report_bytes(size)
         return results
 
 

@@ -36,24 +36,24 @@ class InProcessTasks:
     at_once: int = 1
 
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
-        done = _Done(progress)
+        counter = _ProgressCounter(progress)
 
         def counted_work(weighed: tuple[int, U]) -> R:
             weight, unit = weighed
-            with counting(weight, done.add):
+            with counting(weight, counter.add):
                 return work(unit)
 
         with self._results_in_order(counted_work, self.shuffled(units)) as outcomes:
             results = list(outcomes)
         if units:
-            done.finish()
+            counter.finish()
         return results
 
     def shuffle(
         self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
     ) -> InProcessShuffle:
-        done = _Done(progress)
-        sender = make_sender(done.add)
+        counter = _ProgressCounter(progress)
+        sender = make_sender(counter.add)
 
         def send() -> _Rows:
             rows = _Rows(partitions)
@@ -65,7 +65,7 @@ class InProcessTasks:
             with self._results_in_order(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
                 for _ in ends:
                     pass
-            done.finish()
+            counter.finish()
             return rows
 
         return InProcessShuffle(self, send)
@@ -103,12 +103,12 @@ class InProcessShuffle:
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
-        done = _Done(progress)
+        counter = _ProgressCounter(progress)
         results: list[R] = []
         for partition in self._loop.shuffled(sizes):
             results += work(partition, self._rows_of(partition))
-            done.add(sizes[partition])
-        done.finish()
+            counter.add(sizes[partition])
+        counter.finish()
         return results
 
     def _rows_of(self, partition: int) -> Iterator[bytes]:
@@ -142,7 +142,7 @@ class _Rows:
         return self._content.read(place[1])
 
 
-class _Done:
+class _ProgressCounter:
     """Counter of the bytes done so far, which reports progress."""
 
     def __init__(self, progress: Progress) -> None:

@@ -69,8 +69,8 @@ class _RunSlice(Generic[U, R]):
 
     work: Callable[[U], R]
 
-    def __call__(self, units: Weighed[U], done: Callable[[int], None]) -> list[Outcome[R]]:
-        return list(work_through(self.work, units, done))
+    def __call__(self, units: Weighed[U], report_bytes: Callable[[int], None]) -> list[Outcome[R]]:
+        return list(work_through(self.work, units, report_bytes))
 
 
 def _has_failed(outcomes: list[Outcome[Any]]) -> bool:

@@ -19,18 +19,23 @@ from rescale.text.errors import RescaleError, unexpected
 SLICE_UNITS = 64
 
 SLICES_PER_CORE = 2
-"""Slices for each core of this machine, if there are enough units: with only one, an uneven split
-would let cores wait: six equal databases may become three slices for two cores."""
+"""Number of slices for each core of this machine, if there are enough units.
+
+With one slice for each core, an uneven split would let cores wait: six equal databases could become three slices, for
+two cores.
+"""
 
 ATTEMPTS = 4
 """Number of attempts before a task fails for good."""
 
 FAILED_REPEATEDLY = "a task failed repeatedly"
-ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
+RESUME_ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
 
 _UNITS_AT_ONCE = 4
-"""Units of a slice that run at once, since small units mostly wait for the store. A unit has at most one part of a file
-in memory."""
+"""Units of a slice that run at once, since small units mostly wait for the store.
+
+A unit has at most one part of a file in memory.
+"""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -59,17 +64,18 @@ def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tup
 
 
 def work_through(
-    work: Callable[[U], R], units: Sequence[tuple[int, U]], done: Callable[[int], None]
+    work: Callable[[U], R], units: Sequence[tuple[int, U]], report_bytes: Callable[[int], None]
 ) -> Iterator[Outcome[R]]:
     """Yield the outcome of every unit of a slice in order, up to the first final error.
 
-    `done` is called with the bytes done since its last call, by one thread at a time; they add up to the weights.
+    `report_bytes` is called with the bytes done since its last call, by one thread at a time. All calls add up to the
+    weights.
     """
     reporting = Lock()
 
     def add(size: int) -> None:
         with reporting:
-            done(size)
+            report_bytes(size)
 
     def attempted(weighed: tuple[int, U]) -> Outcome[R]:
         weight, unit = weighed

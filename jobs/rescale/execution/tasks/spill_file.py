@@ -64,7 +64,7 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
     """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file changed."""
     try:
         with open(file.path, "rb") as content:
-            for offset, size in _places(content, file, partition).tolist():
+            for offset, size in _row_places(content, file, partition).tolist():
                 yield _read(content, offset, size)
     except OSError as error:
         raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
@@ -88,7 +88,7 @@ def _write(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], 
     return int(places[:, 1].sum()), len(sizes)
 
 
-def _places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
+def _row_places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
     index_start = file.size + file.rows * _PLACE
     first, last = np.frombuffer(_read(content, index_start + partition * _LONG, 2 * _LONG), np.int64).tolist()

@@ -22,14 +22,14 @@ from rescale.text.errors import RescaleError, unexpected
 
 _SECONDS_BETWEEN_REPORTS = 0.2
 
-Body = Callable[[Any, Callable[[int], None]], Any]
+StageWork = Callable[[Any, Callable[[int], None]], Any]
 """The work of a stage: from a task, and a function that counts the bytes done, to the task's result."""
 
 
 class Task(NamedTuple):
     """A pickled task (`packed`); `work` is the work of its stage, None if this worker has received that before."""
 
-    work: SharedFunction[Body] | None
+    work: SharedFunction[StageWork] | None
     packed: bytes
 
 
@@ -51,7 +51,7 @@ class EndedTask(NamedTuple):
 def serve(connection: Connection) -> None:
     """Work through tasks until the other side of the connection is closed."""
     threading.Thread(target=_end_with_the_driver, args=(connection.fileno(),), daemon=True).start()
-    work: SharedFunction[Body] | None = None
+    work: SharedFunction[StageWork] | None = None
     with suppress(EOFError, OSError):
         while True:
             task: Task = connection.recv()
@@ -60,7 +60,7 @@ def serve(connection: Connection) -> None:
             connection.send(_run_task(work, task.packed, connection))
 
 
-def _run_task(work: SharedFunction[Body], packed: bytes, connection: Connection) -> EndedTask:
+def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connection) -> EndedTask:
     before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))

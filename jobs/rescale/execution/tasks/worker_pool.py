@@ -20,8 +20,8 @@ from typing import Any
 from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.shared_function import SharedFunction
-from rescale.execution.tasks.slices import ADVICE, ATTEMPTS, FAILED_REPEATEDLY
-from rescale.execution.tasks.worker import Body, EndedTask, Report, Task
+from rescale.execution.tasks.slices import ATTEMPTS, FAILED_REPEATEDLY, RESUME_ADVICE
+from rescale.execution.tasks.worker import EndedTask, Report, StageWork, Task
 from rescale.execution.tasks.worker_server import WorkerServer
 from rescale.text.errors import RescaleError, StoreError
 
@@ -35,7 +35,7 @@ class _Worker:
 
     pid: int
     connection: Connection
-    work: SharedFunction[Body] | None = None
+    work: SharedFunction[StageWork] | None = None
     task: int | None = None
     done: int = 0
 
@@ -56,7 +56,7 @@ class WorkerPool:
 
     def results(
         self,
-        body: Body,
+        body: StageWork,
         tasks: Sequence[Any],
         progress: Progress,
         is_last: Callable[[Any], bool] = lambda _: False,
@@ -126,7 +126,9 @@ class WorkerPool:
         self._end(worker)
         stage.running -= 1
         how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-        stage.failed(number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {how}", advice=ADVICE))
+        stage.failed(
+            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {how}", advice=RESUME_ADVICE)
+        )
 
     def _exit_code(self, worker: _Worker) -> int:
         with suppress(OSError):
@@ -168,7 +170,7 @@ class _Stage:
     """Tasks with the same work, their attempts and their results."""
 
     def __init__(
-        self, work: SharedFunction[Body], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
+        self, work: SharedFunction[StageWork], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
     ) -> None:
         self.work = work
         self.tasks = tasks
@@ -192,5 +194,5 @@ class _Stage:
         if error.final:
             raise error
         if self.attempts[number] >= ATTEMPTS:
-            raise error.located(advice=ADVICE)
+            raise error.located(advice=RESUME_ADVICE)
         self.due.appendleft(number)

@@ -56,17 +56,17 @@ def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -
 
 def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
     """Return the parts into which a stream is cut, in order; only the last one may be small."""
-    most, smallest = part_size(plan, stream.size), _smallest_copy(plan, stream)
+    most_bytes, smallest = part_size(plan, stream.size), _smallest_copy(plan, stream)
     parts: list[Cut] = []
     begin = at = 0
     for piece in stream.pieces:
         short = max(smallest - (at - begin), 0) if at > begin else 0
         if piece.length - short >= smallest and _source_span(plan, stream, piece) is not None:
-            parts += _cut_short_pieces(begin, at + short, most)
+            parts += _cut_short_pieces(begin, at + short, most_bytes)
             parts += _cut_piece(at + short, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
         at += piece.length
-    return [*parts, *(Cut(start, min(most, at - start)) for start in range(begin, at, most))]
+    return [*parts, *(Cut(start, min(most_bytes, at - start)) for start in range(begin, at, most_bytes))]
 
 
 def copied_size(plan: Plan, size: int) -> int:
@@ -76,7 +76,7 @@ def copied_size(plan: Plan, size: int) -> int:
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
     """Return the smallest size of a copied part: large enough for the store's limit on the number of parts."""
-    least_size = -(-stream.size // (part_limits(plan).most // 2))
+    least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
     return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
 
 
@@ -92,18 +92,18 @@ def _in_one_store(plan: Plan, uri: str) -> bool:
     return is_one_store(uri, plan.target)
 
 
-def _cut_short_pieces(begin: int, end: int, most: int) -> Iterator[Cut]:
+def _cut_short_pieces(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
-    last = number_of_parts(end - begin, most) - 1
+    last = number_of_parts(end - begin, part_size) - 1
     for i in range(last):
-        yield Cut(begin + i * most, most)
+        yield Cut(begin + i * part_size, part_size)
     if begin < end:
-        yield Cut(begin + last * most, end - begin - last * most)
+        yield Cut(begin + last * part_size, end - begin - last * part_size)
 
 
-def _cut_piece(begin: int, end: int, most: int) -> Iterator[Cut]:
+def _cut_piece(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a long piece, which have about the same size."""
-    number = -(-(end - begin) // most)
+    number = -(-(end - begin) // part_size)
     bounds = [begin + (end - begin) * i // number for i in range(number + 1)]
     for start, limit in pairwise(bounds):
         yield Cut(start, limit - start)

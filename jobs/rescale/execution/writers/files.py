@@ -41,7 +41,7 @@ def part_size(plan: Plan, size: int) -> int:
     The file has at most half of the allowed number of parts, since a range may end with a smaller part, and `size` may
     be an estimate.
     """
-    return max(plan.part_size, -(-size // (part_limits(plan).most // 2)))
+    return max(plan.part_size, -(-size // (part_limits(plan).most_parts // 2)))
 
 
 def number_of_parts(size: int, size_of_parts: int) -> int:

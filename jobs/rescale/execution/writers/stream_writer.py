@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
-from rescale.flink.advice import WRONG_OFFSETS
+from rescale.flink.advice import UPGRADE_FLINK_FIRST
 from rescale.flink.encoding.snappy import FramedDecompressor, compressed, decompressed
 from rescale.flink.keyed.blocks.canonical import translated
 from rescale.plan.new_streams import (
@@ -135,7 +135,7 @@ class CheckedWriter:
                     sink.write(chunk)
                 decompressor.finish()
             except SnapshotError as error:
-                raise error.located(operator=self.operator.label, state=name, advice=WRONG_OFFSETS) from None
+                raise error.located(operator=self.operator.label, state=name, advice=UPGRADE_FLINK_FIRST) from None
         return ()
 
 

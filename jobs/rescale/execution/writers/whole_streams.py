@@ -24,7 +24,7 @@ from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
 from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
-from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.flink.keyed.timers.timer_writer import RecordBlock, TimerWriter
 from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
@@ -56,8 +56,8 @@ class GroupWriter(Protocol):
     def empty(self, key_group: int) -> bytes:
         """Return a key group without records."""
 
-    def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[Chunk]:
-        """Yield a key group in pieces; `records` returns a state's records by its id, and may be called repeatedly."""
+    def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[Chunk]:
+        """Yield a key group in pieces; `blocks_of` returns the records of a state by its id, maybe repeatedly."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class WholeStreamWriter(ABC):
         for key_group in range(work.range.first, work.range.last + 1):
             before = sink.size
             if key_group in filled:
-                for piece in writer.write(key_group, partial(_runs, by_cell, key_group * blocks.number_of_states)):
+                for piece in writer.write(
+                    key_group, partial(_record_blocks, by_cell, key_group * blocks.number_of_states)
+                ):
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
@@ -158,8 +160,8 @@ class _TimerGroups:
     def empty(self, key_group: int) -> bytes:  # noqa: ARG002
         return self.writer.empty
 
-    def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[Chunk]:  # noqa: ARG002
-        return self.writer.write(records)
+    def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[Chunk]:  # noqa: ARG002
+        return self.writer.write(blocks_of)
 
 
 def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
@@ -169,7 +171,7 @@ def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
     return {cell: blocks.part(first, first + count) for cell, first, count in places}
 
 
-def _runs(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
+def _record_blocks(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:
     """Yield the records of a state in the key group whose cells begin with `first`."""
     if (blocks := by_cell.get(first + state_id)) is None:
         return

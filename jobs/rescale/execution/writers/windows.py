@@ -39,12 +39,12 @@ def cells(blocks: Blocks) -> tuple[Longs, Longs]:
     return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
 
 
-def _bounded_runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last exclusive) of runs of sizes that add up to at most `most`, or of one larger size."""
+def _bounded_runs(sizes: Longs, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield (first, last exclusive) of runs of sizes that add up to at most `limit`, or of one larger size."""
     ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
         before = int(ends[first]) - int(sizes[first])
-        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, before + limit, side="right")))
         yield first, last
         first = last

@@ -146,7 +146,7 @@ def _sized(data: bytes) -> bytes:
 def reader_state_header(like: bytes) -> bytes:
     """Return the header of an operator state file that holds only splits.
 
-    Its version and its compression are those of the header with which the bytes `like` begin.
+    Its version and its compression are those of the header at the beginning of `like`, an existing file.
     """
     version, compressed = ByteReader(like).i32(), has_compressed_elements(like)
     return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))

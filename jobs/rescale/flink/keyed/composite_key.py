@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.advice import DIVISORS
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
@@ -84,7 +84,7 @@ class CompositeKeys:
             raise UnsupportedError(
                 "the end of the keys is unknown: neither the key nor the namespace after it has a known size",
                 state=self._names[states[int(np.argmax(unclear))]],
-                advice=DIVISORS,
+                advice=DIVISORS_NEED_NO_HASH,
             )
 
     def mismatch(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -41,7 +41,7 @@ class GroupBytes:
                 f"key group {self.key_group} contains an entry that is too large to move",
                 offset=self.offset,
                 expected=f"at most {LARGEST_RECORD} bytes in one piece",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         parts = [self.bytes[self.at :].data]
         more = 0

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.flink.advice import CANONICAL, OLD_STATE
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT, UPGRADE_OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
@@ -59,7 +59,7 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     version = reader.i32()
     if version != VERSION:
         error = reader.error("an unknown version of keyed state", at=0, expected=VERSION, found=version)
-        raise error.located(advice=OLD_STATE if 0 < version < VERSION else None)
+        raise error.located(advice=UPGRADE_OLD_STATE if 0 < version < VERSION else None)
     compressed = reader.boolean()
     start = reader.position
     try:
@@ -82,7 +82,7 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
         raise unknown from None
 
 
-def require_header(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
+def require_header(header: KeyedHeader | None, *, advice: str = RESCALE_CANONICAL_SAVEPOINT) -> KeyedHeader:
     """Return the header; `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
     if header is None:
         raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)

@@ -13,7 +13,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.serializers.program import Program
 
-WRONG = (
+ERROR_TEXTS = (
     "",
     "the key does not lie in the data",
     "the data ends inside the key",
@@ -33,8 +33,8 @@ SUBCLASS = 7
 class WalkedKeys:
     """Results for n keys, as arrays of shape (n,).
 
-    `ends` (int64) has the end of each key, or the place of its error, and `wrong` (uint8) an index of `WRONG`. `codes`
-    (int32) has the `hashCode` of each key, 0 for a wrong key; it is None if the program is not hashable.
+    `ends` (int64) has the end of each key, or the place of its error, and `wrong` (uint8) an index of `ERROR_TEXTS`.
+    `codes` (int32) has the `hashCode` of each key, 0 for a wrong key. It is None if the program is not hashable.
     """
 
     ends: Longs
@@ -46,7 +46,7 @@ class WalkedKeys:
         if not self.wrong.any():
             return None
         index = int(np.flatnonzero(self.wrong)[0])
-        return index, WRONG[self.wrong[index]]
+        return index, ERROR_TEXTS[self.wrong[index]]
 
 
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
@@ -71,8 +71,8 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
-def walk_values(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
-    """Return the ends of up to `most` values that lie end to end from `start` on (int64), and None.
+def walk_values(program: Program, data: Bytes, start: int, limit: int) -> tuple[Longs, str | None]:
+    """Return the ends of up to `limit` values that lie end to end from `start` on (int64), and None.
 
     If a value cannot be read, return the ends of the values before it, and the description of the error.
     """
@@ -82,10 +82,10 @@ def walk_values(program: Program, data: Bytes, start: int, most: int) -> tuple[L
     code, depth = lower(program.tree)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False
-    places = np.empty(most, np.int64)
+    places = np.empty(limit, np.int64)
     with np.errstate(over="ignore"):
         count, wrong = machine.walk_values(code, depth, read_only, start, places)
-    return places[:count], WRONG[wrong] or None
+    return places[:count], ERROR_TEXTS[wrong] or None
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:

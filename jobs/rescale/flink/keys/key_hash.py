@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Codes, Longs
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
+from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, key_groups_of_hashes, walk_keys
 from rescale.flink.keys.pojo_formulas import (
     CASE_CLASS,
     FOLDS,
@@ -114,7 +114,7 @@ def choose_hash(
     known = known_hash(snapshot)
     if known is not None:
         return known
-    name, tried, key_count, fitting = _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
+    name, tried, key_count, fitting = _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
     needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
     if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
         _refuse(
@@ -140,7 +140,7 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
     Raises `UnsupportedError` if the end of the keys is unknown, and `SnapshotError` if a key is damaged.
     """
     in_one_group = np.zeros(len(starts), np.int64)
-    return len(_distinct(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
+    return len(_distinct_keys(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
 
 
 def refuse_no_hash(
@@ -148,10 +148,10 @@ def refuse_no_hash(
 ) -> None:
     """Raise the error of `choose_hash` if more keys would not prevent it. The arguments may hold few keys, or none."""
     if known_hash(snapshot) is None:
-        _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
+        _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
 
 
-class _Tried(NamedTuple):
+class _FormulaTest(NamedTuple):
     """Result of testing keys: numbers of formulas and of distinct keys, and the codes of each formula that fits."""
 
     type_name: str
@@ -160,7 +160,7 @@ class _Tried(NamedTuple):
     fitting: dict[KeyHash, Codes]
 
 
-def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _Tried:
+def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
     """Test formulas on a sample; at least one fits. Errors are those of `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
@@ -178,15 +178,15 @@ def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) ->
             expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
             found=max_parallelism,
         )
-    keys = _distinct(program, sample)
-    fitting = _fitting(candidates, keys, max_parallelism)
+    keys = _distinct_keys(program, sample)
+    fitting = _fitting_candidates(candidates, keys, max_parallelism)
     if not fitting:
         _refuse(
             f"the hash of keys of the type {program.name} is unknown, and no formula fits",
             max_parallelism,
             expected=f"one of {len(candidates)} formulas that gives all {len(keys)} keys the key groups they lie in",
         )
-    return _Tried(program.name, len(candidates), len(keys), fitting)
+    return _FormulaTest(program.name, len(candidates), len(keys), fitting)
 
 
 @dataclass(frozen=True)
@@ -210,14 +210,14 @@ class _Keys:
         return codes
 
 
-def _distinct(program: Program, sample: _Keys) -> _Keys:
+def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; `limits` are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked = walk_keys(program, data, starts, limits)
     wrong = walked.first_wrong()
     if wrong is not None:
         index, why = wrong
-        kind = UnsupportedError if why == WRONG[SUBCLASS] else SnapshotError
+        kind = UnsupportedError if why == ERROR_TEXTS[SUBCLASS] else SnapshotError
         raise kind(
             f"a key cannot be read as a {program.name}",
             found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
@@ -231,23 +231,23 @@ def _distinct(program: Program, sample: _Keys) -> _Keys:
     return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
 
 
-def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
+def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
     """Return the candidates that fit all keys, each with the codes of the keys.
 
     Batches of keys start small and grow, because most candidates already fail at the first few keys.
     """
-    standing: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
+    codes_of_fitting: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
     first, size = 0, _FIRST_BATCH
     while first < len(keys):
         batch = keys.part(first, first + size)
-        for candidate in list(standing):
+        for candidate in list(codes_of_fitting):
             codes = batch.codes(candidate)
             if np.array_equal(key_groups_of_hashes(codes, max_parallelism), batch.groups):
-                standing[candidate].append(codes)
+                codes_of_fitting[candidate].append(codes)
             else:
-                del standing[candidate]
+                del codes_of_fitting[candidate]
         first, size = first + size, size * _GROWTH
-    return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in standing.items()}
+    return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in codes_of_fitting.items()}
 
 
 def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> KeyHash:

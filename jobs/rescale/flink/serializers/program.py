@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.flink.advice import DIVISORS
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.registry import row_of
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
@@ -74,6 +74,6 @@ def _tree(snapshot: SerializerSnapshot) -> TypeTree:
     if tree is None:
         raise UnsupportedError(
             f"the length of a {type_name(snapshot)} is unknown (serializer snapshot {snapshot.class_name})",
-            advice=DIVISORS,
+            advice=DIVISORS_NEED_NO_HASH,
         )
     return tree

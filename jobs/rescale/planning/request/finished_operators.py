@@ -45,11 +45,11 @@ def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
     return shapes[operator.operator_id]
 
 
-def _would_change(operator: Operator, shape: Shape, wanted: Format) -> bool:
+def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
-    return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, wanted)
+    return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, result_format)
 
 
 def _advice(

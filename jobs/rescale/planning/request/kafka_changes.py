@@ -21,7 +21,7 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.names import did_you_mean, first_of
 
-_SHOWN = 8
+_MOST_SHOWN = 8
 """Largest number of partitions that an error names."""
 
 _Offsets = Mapping[TopicPartition, int | StartAt | None]
@@ -61,7 +61,7 @@ def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
     inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
     if not unread:
         return inspect
-    labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
+    labels = first_of([f"{source.label} ({source.kind})" for source in unread], _MOST_SHOWN)
     return Advice(
         f"Rescale cannot read or change the offsets of {labels}, and does not know partitions that only these sources "
         "read; ",
@@ -197,7 +197,7 @@ def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
 def _list_names(sources: Iterable[_Offsets]) -> str:
     """Return the names of the partitions with an offset, shortened if there are many."""
     names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
-    return first_of(names, _SHOWN) or "none: it holds no offsets"
+    return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"
 
 
 def _offset_text(row: OffsetRow) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rescale.flink.advice import DIVISORS
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.keyed.composite_key import check_key_ends
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keys.key_function import is_function_name
@@ -30,15 +30,15 @@ def _infer_hash(snapshot: Snapshot, operator: Operator, serializer: SerializerSn
 
 
 def choose_key_hashes(
-    snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str], from_sample: FromSample = _infer_hash
+    snapshot: Snapshot, maxima: Mapping[str, int], requested: Mapping[str, str], from_sample: FromSample = _infer_hash
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
-    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `wanted` has the
+    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `requested` has the
     request's hashes by operator, with "" for all operators whose hash is unknown. Raises `UnsupportedError` if a hash
     is needed and unknown.
     """
-    named = by_operator(snapshot.operators, wanted)
+    named = by_operator(snapshot.operators, requested)
     chosen = {}
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
@@ -49,7 +49,7 @@ def choose_key_hashes(
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
-            name = _given_hash(header, work, named.get(operator_id), wanted.get(""))
+            name = _given_hash(header, work, named.get(operator_id), requested.get(""))
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
@@ -63,7 +63,7 @@ def _given_hash(header: KeyedHeader | None, work: WorkClass, named: str | None, 
     if header is None:
         if work is not WorkClass.REHASH and named is None:
             return None
-        raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS)
+        raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
     known = known_hash(header.key_serializer)
     name = named or (for_others if known is None else None)
     if name is not None:

@@ -24,7 +24,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
 
     Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
     """
-    lost: list[OldRows] = []
+    dropped_rows: list[OldRows] = []
     for state, age in ages.items():
         operator, name = find_state(snapshot.operators, state, _has_keyed)
         if operator.operator_id in dropped:
@@ -34,10 +34,10 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
                 found=state,
                 advice="ask for one of the two",
             )
-        if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in lost):
+        if any((rows.operator_id, rows.name) == (operator.operator_id, name) for rows in dropped_rows):
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
-        lost.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
-    return tuple(lost)
+        dropped_rows.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
+    return tuple(dropped_rows)
 
 
 def _has_keyed(operator: Operator, name: str) -> bool:
@@ -48,19 +48,19 @@ def _has_keyed(operator: Operator, name: str) -> bool:
 def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:
     """Return the time of last access, in ms since 1970, up to which rows are left out."""
     if isinstance(age, timedelta):
-        if snapshot.taken is None:
+        if snapshot.metadata_time is None:
             raise RequestError(
                 "the store does not know when the snapshot was written, so an age cannot be counted back from it",
                 path=snapshot.metadata_uri,
                 expected="the time of last access up to which rows are left out, such as 2026-10-01T00:00:00Z",
                 found=state,
             )
-        return milliseconds(snapshot.taken) - age // timedelta(milliseconds=1)
-    if snapshot.taken is not None and age > snapshot.taken:
+        return milliseconds(snapshot.metadata_time) - age // timedelta(milliseconds=1)
+    if snapshot.metadata_time is not None and age > snapshot.metadata_time:
         raise RequestError(
             "the time is later than the snapshot, so all rows would be left out",
             path=snapshot.metadata_uri,
-            expected=f"a time before {instant_of(milliseconds(snapshot.taken))}",
+            expected=f"a time before {instant_of(milliseconds(snapshot.metadata_time))}",
             found=f"{state}={age.isoformat()}",
         )
     return milliseconds(age)

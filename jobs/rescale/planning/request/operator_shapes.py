@@ -58,10 +58,12 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     shapes = {}
     for operator in operators:
         operator_id, stays = operator.operator_id, operator.max_parallelism == 1
-        wanted = parallelisms.get(operator_id) or (not stays and request.parallelism.get("")) or operator.parallelism
+        parallelism = (
+            parallelisms.get(operator_id) or (not stays and request.parallelism.get("")) or operator.parallelism
+        )
         maximum = maxima.get(operator_id) or (not stays and request.max_parallelism.get("")) or operator.max_parallelism
-        _refuse_shape(operator, wanted, maximum)
-        shapes[operator.operator_id] = Shape(wanted, maximum)
+        _refuse_shape(operator, parallelism, maximum)
+        shapes[operator.operator_id] = Shape(parallelism, maximum)
     return shapes
 
 
@@ -96,28 +98,28 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     return {operator_id: values[selector] for operator_id, selector in selected.items()}
 
 
-def _above_maximum_error(operator: Operator, wanted: int, maximum: int) -> RequestError:
+def _above_maximum_error(operator: Operator, parallelism: int, maximum: int) -> RequestError:
     if operator.max_parallelism == 1:
         advice = Advice(
             "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
             "if the job's code set its max parallelism to 1, ask for another one, too: ",
-            mention("max-parallelism", f"{operator.label}={good_max_parallelism(wanted, maximum)}"),
+            mention("max-parallelism", f"{operator.label}={good_max_parallelism(parallelism, maximum)}"),
         )
     else:
-        changed = wanted != operator.parallelism
+        changed = parallelism != operator.parallelism
         lower = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
         advice = Advice(
             *lower,
             "; or ask for another maximum: ",
-            mention("max-parallelism", good_max_parallelism(wanted, maximum)),
-            f" is a good one: {wanted} and many other parallelisms divide it, so that all subtasks own the same number "
-            "of key groups",
+            mention("max-parallelism", good_max_parallelism(parallelism, maximum)),
+            f" is a good one: {parallelism} and many other parallelisms divide it, so that all subtasks own the same "
+            "number of key groups",
         )
     return RequestError(
         "the parallelism is above the operator's max parallelism",
         operator=operator.label,
         expected=f"at most {maximum}",
-        found=wanted,
+        found=parallelism,
         advice=advice,
     )
 

@@ -11,7 +11,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 
 
-class Resolved(NamedTuple):
+class ResolvedRequest(NamedTuple):
     """A snapshot after the `surgery`, a `request` with the new names of operators, and `shapes` by operator id."""
 
     snapshot: Snapshot
@@ -20,9 +20,9 @@ class Resolved(NamedTuple):
     shapes: dict[str, Shape]
 
 
-def resolve_request(snapshot: Snapshot, request: Request) -> Resolved:
+def resolve_request(snapshot: Snapshot, request: Request) -> ResolvedRequest:
     """Resolve a request. Raises `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
     surgery = resolve_surgery(snapshot, request.surgery)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = apply_surgery(snapshot, surgery)
-    return Resolved(snapshot, request, surgery, new_shapes(snapshot.operators, request))
+    return ResolvedRequest(snapshot, request, surgery, new_shapes(snapshot.operators, request))

@@ -13,31 +13,31 @@ from rescale.snapshot.keyed_state import Database, KeyedStream
 from rescale.snapshot.model import Operator
 
 
-def becomes_databases(operator: Operator, wanted: Format) -> bool:
+def becomes_databases(operator: Operator, result_format: Format) -> bool:
     """Return whether the operator's keyed state is kept in RocksDB directories in the result."""
-    if wanted is not Format.KEEP:
-        return wanted is Format.ROCKSDB
+    if result_format is not Format.KEEP:
+        return result_format is Format.ROCKSDB
     return bool(operator.databases) or any(
         isinstance(part, Database) for changelog in operator.changelogs for part in changelog.base
     )
 
 
-def stays_on_heap(operator: Operator, wanted: Format) -> bool:
+def stays_on_heap(operator: Operator, result_format: Format) -> bool:
     """Return whether the operator's keyed state is kept in the heap's own format in the result."""
-    return wanted is Format.KEEP and bool(operator.heap_streams)
+    return result_format is Format.KEEP and bool(operator.heap_streams)
 
 
-def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
+def is_rewritten_by_record(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether records are read and rewritten: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
     if operator.dropped_states or operator.cutoffs or operator.changelogs:
         return True
-    if wanted is Format.CANONICAL:
+    if result_format is Format.CANONICAL:
         return operator.becomes_canonical
-    if wanted is Format.ROCKSDB:
+    if result_format is Format.ROCKSDB:
         return bool(operator.keyed)
-    return stays_on_heap(operator, wanted) and _joins_different_states(operator, shape)
+    return stays_on_heap(operator, result_format) and _joins_different_states(operator, shape)
 
 
 def _joins_different_states(operator: Operator, shape: Shape) -> bool:
@@ -61,16 +61,16 @@ def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
     return len(filled) < 2 and (not filled or all(known.issuperset(stream.state_names) for stream in streams))
 
 
-def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
+def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
     """Return whether raw keyed timers stay raw keyed state if records are read.
 
     Canonical state has no raw keyed timers, so beside canonical streams they become states.
     """
-    return becomes_databases(operator, wanted) or (wanted is Format.KEEP and not operator.keyed)
+    return becomes_databases(operator, result_format) or (result_format is Format.KEEP and not operator.keyed)
 
 
-def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
+def joins_databases(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether the operator's RocksDB directories are cut and joined by whole files."""
     changed = shape != Shape(operator.parallelism, operator.max_parallelism)
-    stays = becomes_databases(operator, wanted) and not is_rewritten_by_record(operator, shape, wanted)
+    stays = becomes_databases(operator, result_format) and not is_rewritten_by_record(operator, shape, result_format)
     return changed and stays and bool(operator.databases)

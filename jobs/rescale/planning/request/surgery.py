@@ -120,8 +120,8 @@ def _dropped_states(
     known: set[tuple[str, str]] = set()
     for value in state_drops:
         operator, name = find_state(operators, value, lost_states)
-        lost = lost_states(operator, name)
-        if not lost:
+        dropped_states = lost_states(operator, name)
+        if not dropped_states:
             raise RequestError(
                 f"no state {name!r} in the operator",
                 operator=operator.label,
@@ -129,7 +129,7 @@ def _dropped_states(
                 found=name,
                 advice=did_you_mean(name, state_names(operator)),
             )
-        state = (operator.operator_id, lost[0].name)
+        state = (operator.operator_id, dropped_states[0].name)
         if state in known:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=value)
         if state[0] in dropped:
@@ -140,7 +140,7 @@ def _dropped_states(
                 advice="ask for one of the two",
             )
         known.add(state)
-        yield from lost
+        yield from dropped_states
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

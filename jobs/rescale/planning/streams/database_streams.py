@@ -124,8 +124,8 @@ class DatabasePlanner:
 
     def _files(self, assembled: AssembledDatabase, old_holders: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in old_holder.files} for old_holder in old_holders]
-        taken = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.taken}
-        return taken | {file.name: self.literals.piece(file.data) for file in assembled.made}
+        reused = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.reused_files}
+        return reused | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
         referred = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
@@ -54,10 +54,10 @@ class KeyGroupPlanner:
         max_parallelism = self.operator.max_parallelism
         planned = []
         for subtask in range(self.shape.parallelism):
-            wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
-            holder_subtasks = {owners[group].subtask for group in wanted if group in owners}
+            new_range = key_group_range(max_parallelism, self.shape.parallelism, subtask)
+            holder_subtasks = {owners[group].subtask for group in new_range if group in owners}
             old_holders = [by_subtask[old_holder] for old_holder in sorted(holder_subtasks)]
-            stream = self._stream(slot, subtask, wanted, old_holders, owners) if old_holders else None
+            stream = self._stream(slot, subtask, new_range, old_holders, owners) if old_holders else None
             if stream is not None:
                 planned.append(stream)
         return planned
@@ -66,13 +66,13 @@ class KeyGroupPlanner:
         self,
         slot: Slot,
         subtask: int,
-        wanted: KeyGroupRange,
+        new_range: KeyGroupRange,
         old_holders: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
         header = self.headers.plan(old_holders, unread=True) if slot is Slot.KEYED else NO_HEADER
         is_heap = old_holders[0].framing is Framing.HEAP
-        groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in wanted]
+        groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
@@ -83,7 +83,7 @@ class KeyGroupPlanner:
                 subtask=subtask,
                 pieces=merge_adjacent(pieces),
                 inline=inline,
-                first_key_group=wanted.first,
+                first_key_group=new_range.first,
                 key_groups=lengths,
                 compressed=header.parsed is not None and header.parsed.compressed,
             )
@@ -92,7 +92,7 @@ class KeyGroupPlanner:
             subtask=subtask,
             pieces=merge_adjacent(pieces),
             inline=inline,
-            first_key_group=wanted.first,
+            first_key_group=new_range.first,
             key_groups=lengths,
             handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS
             if old_holders[0].framing is Framing.CANONICAL
@@ -113,6 +113,6 @@ class KeyGroupPlanner:
             raise UnsupportedError(
                 "some subtasks have no keyed state, and an unknown serializer hides the number of states",
                 operator=self.operator.label,
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         return empty_group(key_group, header)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.header import MOST_UNKNOWN_STATES, KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
@@ -35,7 +35,7 @@ class PlannedHeader:
 
     @property
     def number_of_states(self) -> int:
-        """Number of states in the header; a bound if a serializer is unknown."""
+        """Number of states in the header; an upper bound if a serializer is unknown."""
         return MOST_UNKNOWN_STATES if self.parsed is None else len(self.parsed.states)
 
 
@@ -79,7 +79,7 @@ class HeaderPlanner:
             raise UnsupportedError(
                 "raw keyed timers become states, and an unknown serializer hides the names of the other states",
                 operator=self._label,
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         if len(parsed) < len(old_holders):
             raise UnsupportedError(
@@ -126,7 +126,7 @@ class HeaderPlanner:
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {differing[0].subtask}",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
         rewritten = frozenset(holder.subtask for holder in differing if holder.has_no_entry)

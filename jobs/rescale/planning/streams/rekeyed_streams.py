@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, require_header, write_keyed_header
 from rescale.plan.new_streams import RekeyedDirectory, RekeyedHeapGroups, RekeyedKeyGroups, RekeyedStream, RekeyedTimers
 from rescale.plan.pieces import Literals, Piece, piece_of
@@ -148,5 +148,5 @@ def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
             found=f"raw keyed state in {len(operator.own_raw_keyed)} subtasks",
             advice=f"keep its max parallelism, {operator.max_parallelism}; if the raw keyed state is timers of keys "
-            f"with an unknown serializer, {CANONICAL}, in which timers are state like any other",
+            f"with an unknown serializer, {RESCALE_CANONICAL_SAVEPOINT}, in which timers are state like any other",
         )

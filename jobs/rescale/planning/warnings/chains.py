@@ -10,7 +10,7 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.names import first_of
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 """Largest number of operators that a warning names."""
 
 
@@ -43,7 +43,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     )
     yield (
         f"{what}. Flink then generates other ids for operators {clause}, and refuses the result because the job lacks "
-        f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
+        f"operators that have state in it: {first_of(without_uid, _MOST_SHOWN)}. If the job has such an operator, "
         "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
         "with a uid keep their ids"
     )
@@ -70,7 +70,7 @@ def _shared_maximum_warnings(
     if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(single, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
-            "operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
+            f"({first_of(single, _MOST_SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of "
+            "the operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
             "disableChaining between the operators, or give the operator two subtasks"
         )

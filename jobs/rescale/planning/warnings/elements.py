@@ -11,7 +11,7 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator
 from rescale.text.names import first_of
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 """Largest number of states that a warning names."""
 
 _EXPIRED_FILES = "expired-files"
@@ -43,9 +43,9 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
             numbers = [f"{name} has {number}" for name, number in scarce.items()]
             yield (
                 f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
-                f"subtasks ({first_of(numbers, _SHOWN)}), so some start with none. Some sink writers need one: they "
-                "fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an operator "
-                f"at parallelism {min(scarce.values())} or less, in the request and in the job"
+                f"subtasks ({first_of(numbers, _MOST_SHOWN)}), so some start with none. Some sink writers need one: "
+                "they fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an "
+                f"operator at parallelism {min(scarce.values())} or less, in the request and in the job"
             )
 
 

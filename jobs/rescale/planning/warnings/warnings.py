@@ -21,7 +21,7 @@ from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import name
 from rescale.text.names import first_of
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 """Largest number of operators or partitions that a warning names."""
 
 
@@ -58,9 +58,9 @@ def request_warnings(
     named = [operator.label for operator in changed if operator.max_parallelism == 1]
     if named:
         yield (
-            f"{first_of(named, _SHOWN)}: max parallelism 1 is changed because the request says so. If Flink itself set "
-            "it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so nothing in "
-            "the snapshot confirms how they hash: the hash of their type is used without proof"
+            f"{first_of(named, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
+            "itself set it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so "
+            "nothing in the snapshot confirms how they hash: the hash of their type is used without proof"
         )
     yield from _parallelism_warnings(snapshot.operators, changed, shapes)
     yield from chain_warnings(snapshot, changed, shapes)
@@ -88,8 +88,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     """
     if surgery.dropped:
         labels = ", ".join(operator.label for operator in surgery.dropped)
-        lost = sum(operator.bytes for operator in surgery.dropped)
-        yield f"{labels}: dropped, as requested; {lost:,} bytes of state are not in the result"
+        dropped_bytes = sum(operator.bytes for operator in surgery.dropped)
+        yield f"{labels}: dropped, as requested; {dropped_bytes:,} bytes of state are not in the result"
     for change in surgery.kafka:
         if change.becomes_source:
             yield (
@@ -110,8 +110,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
         dropped = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
         if dropped:
             yield (
-                f"{change.label}: the offsets of {first_of(dropped, _SHOWN)} are dropped, as requested. A job that "
-                "still reads such a partition treats it as a new one, and reads it from its earliest record"
+                f"{change.label}: the offsets of {first_of(dropped, _MOST_SHOWN)} are dropped, as requested. A job "
+                "that still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
         reread = "" if restarted.assigned else ", and a source reads their input again"
@@ -172,8 +172,9 @@ def _parallelism_warnings(
     ]
     if others and any(shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed):
         yield (
-            f"the job is started with parallelism {common}, which not all operators have: {first_of(others, _SHOWN)}. "
-            "Set theirs in the job's code, or Flink redistributes their state at restore"
+            f"the job is started with parallelism {common}, which not all operators have: "
+            f"{first_of(others, _MOST_SHOWN)}. Set theirs in the job's code, or Flink redistributes their state at "
+            "restore"
         )
 
 

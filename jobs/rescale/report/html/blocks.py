@@ -19,8 +19,8 @@ from rescale.report.page import (
     Figure,
     Line,
     Paragraph,
+    RunProgress,
     Section,
-    Standing,
     Strong,
     Table,
     Verdict,
@@ -29,7 +29,7 @@ from rescale.report.page import (
 
 _NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (bytes?|[kMGTPE]?B))?)?|")
 
-_SIGNS = {Standing.SEEN: "◎", Standing.PLANNED: "○", Standing.PROVEN: "✓", Standing.REFUSED: "✕"}
+_SIGNS = {RunProgress.SEEN: "◎", RunProgress.PLANNED: "○", RunProgress.PROVEN: "✓", RunProgress.REFUSED: "✕"}
 
 
 def blocks(content: Sequence[Block], level: int, prefix: str = "") -> Iterator[Node]:
@@ -69,9 +69,9 @@ def _block(block: Block, level: int) -> Node:
             return _table(block, "Table")
         case Figure(title, text, drawn, numbers, rows):
             return _figure(title, text, drawn, numbers, rows, level)
-        case Verdict(standing, text):
-            sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[standing]]
-            return h.p(class_=f"verdict {standing}")[sign, h.strong[standing.capitalize()], h.span[text]]
+        case Verdict(progress, text):
+            sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[progress]]
+            return h.p(class_=f"verdict {progress}")[sign, h.strong[progress.capitalize()], h.span[text]]
     return None
 
 

@@ -68,12 +68,12 @@ def curve(figure: Curve, description: str) -> Element:
         return f"{_HEAD + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
 
     def dot(point: Point) -> Node:
-        kind = "asked" if point.asked else "even" if point.even else None
-        radius = "6" if point.asked else "3.5" if point.even else "1.5"
+        kind = "asked" if point.requested else "even" if point.even else None
+        radius = "6" if point.requested else "3.5" if point.even else "1.5"
         return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
 
     bottom = _HEAD + _CURVE_HEIGHT + 16
-    ordered = sorted(figure.points, key=lambda point: point.asked)
+    ordered = sorted(figure.points, key=lambda point: point.requested)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         description,

@@ -16,7 +16,7 @@ from rescale.text.units import counted, human_bytes
 
 DECLARED = "Declared differences"
 
-_SHOWN = 10
+_MOST_SHOWN = 10
 """Partitions that a sentence names; the JSON has all."""
 
 
@@ -32,10 +32,10 @@ def declared_lines(surgery: Surgery) -> list[str]:
     return list(_lines(surgery, {}, {}))
 
 
-def first_lines(lines: list[str], most: int) -> list[str]:
+def first_lines(lines: list[str], limit: int) -> list[str]:
     """Return the first lines, then the number of the others."""
-    left = len(lines) - most
-    return [*lines[:most], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
+    left = len(lines) - limit
+    return [*lines[:limit], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
 
 
 def exceptions_clause(surgery: Surgery) -> str:
@@ -82,12 +82,12 @@ def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterat
         yield f"{_label(operator)} is renamed to {new}"
     for dropped in surgery.dropped:
         states = ", ".join(map(_state_text, dropped.states))
-        lost = f"{human_bytes(dropped.bytes)} of state are lost"
-        yield f"{_label(dropped)} is dropped: {lost}{': ' if states else ''}{states}"
+        losses = f"{human_bytes(dropped.bytes)} of state are lost"
+        yield f"{_label(dropped)} is dropped: {losses}{': ' if states else ''}{states}"
     for state in surgery.dropped_states:
         number = records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
-        lost = f"{counted(number, 'record')}, {_lost_bytes(state)}," if number is not None else _lost_bytes(state)
-        yield f"the state {_state_text(state)} of {_label(state)} is dropped: {lost} are lost"
+        losses = f"{counted(number, 'record')}, {_lost_bytes(state)}," if number is not None else _lost_bytes(state)
+        yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses} are lost"
     for rows in surgery.old_rows:
         numbers = old.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
@@ -111,9 +111,9 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
     for topic, new in topics.items():
         yield f"{source}: the topic {topic} is renamed to {new}"
     if moved:
-        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {first_of(moved, _SHOWN)}"
+        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {first_of(moved, _MOST_SHOWN)}"
     if dropped:
-        yield f"{source} loses the offsets of {counted(len(dropped), 'partition')}: {first_of(dropped, _SHOWN)}"
+        yield f"{source} loses the offsets of {counted(len(dropped), 'partition')}: {first_of(dropped, _MOST_SHOWN)}"
 
 
 def _moved_offset(partition: ChangedPartition) -> str:

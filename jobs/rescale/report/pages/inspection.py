@@ -49,7 +49,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         written_by=_written_by(snapshot),
         metadata_version=metadata.version,
         checkpoint_id=metadata.checkpoint_id,
-        taken=snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
+        taken=snapshot.metadata_time.isoformat(sep=" ", timespec="seconds") if snapshot.metadata_time else None,
         files=len(snapshot.files) - 1,
         bytes=snapshot.bytes,
         missing=snapshot.missing,

@@ -12,7 +12,7 @@ from rescale.text.units import counted
 _MOST_NAMED = 6
 
 _MEANING = (
-    '"yes" is about the bytes alone: the job on that Flink must have the operator under the same uid and register the '
+    '"yes" is only about the bytes: the job on that Flink must have the operator under the same uid and register the '
     "same states with the same types. Each release may turn a SQL job into other operators. "
     '"unknown" means that the bytes do not show whether that Flink restores the state'
 )
@@ -73,10 +73,10 @@ def _remedies(operators: list[OperatorProspect]) -> list[str]:
 
 def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
     """Return the command that gives up the state of operators that are not restored, and keeps all other state."""
-    lost = [operator.label for operator in operators if operator.restores == Restores.NO]
-    if not lost:
+    unrestorable = [operator.label for operator in operators if operator.restores == Restores.NO]
+    if not unrestorable:
         return []
-    options = " ".join(f"--drop {quoted(label)}" for label in lost)
+    options = " ".join(f"--drop {quoted(label)}" for label in unrestorable)
     return [
         paragraph("or give up the state that is not restored, and keep the rest:"),
         Command(f"rescale run {quoted(snapshot)} --target TARGET {options}"),

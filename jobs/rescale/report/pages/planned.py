@@ -43,7 +43,7 @@ def plan_document(
     `kafka` are the offsets of the Kafka sources. `cluster` is the cluster on which the plan would run, if known.
     `rounds` are a follower's rounds before the plan.
     """
-    taken = snapshot.taken
+    metadata_time = snapshot.metadata_time
     insight = plan_insight(plan, snapshot)
     on_cluster = cluster_report(plan, cluster) if cluster is not None else None
     shapes = {shape.operator_id: shape for shape in insight.shapes}
@@ -51,7 +51,7 @@ def plan_document(
     return PlanDocument(
         plan=plan.digest,
         source=plan.source,
-        taken=taken.isoformat(sep=" ", timespec="seconds") if taken else None,
+        taken=metadata_time.isoformat(sep=" ", timespec="seconds") if metadata_time else None,
         target=plan.target,
         bytes_moved=plan.bytes_moved,
         operators=tuple(

@@ -11,7 +11,7 @@ from rescale.text.units import counted, human_bytes
 
 _HEADERS = ("round", "checkpoint", "rows added", "rows removed", "written", "read", "change", "expected", "took")
 _KINDS = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
-_SHOWN = 20
+_MOST_SHOWN = 20
 
 TITLE = "Rounds"
 
@@ -26,7 +26,7 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     if not rounds:
         return []
     expected: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
-    rows = [_row(*row) for row in zip(rounds, expected, strict=True)][-_SHOWN:]
+    rows = [_row(*row) for row in zip(rounds, expected, strict=True)][-_MOST_SHOWN:]
     summary = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     if (compared := rounds[-1].compared) is not None:
         summary += (

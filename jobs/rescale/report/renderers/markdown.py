@@ -58,8 +58,8 @@ def _block(block: Block) -> str:
             return tabulate(cells, [*map(escaped, headers)], tablefmt="github", disable_numparse=True)
         case Figure(title, caption, _, numbers):
             return _blocks([Paragraph(((Strong(title), ". ", caption),)), *([numbers] if numbers.rows else [])])
-        case Verdict(standing, sentence):
-            return f"**{standing.upper()}**: {escaped(sentence)}"
+        case Verdict(progress, sentence):
+            return f"**{progress.upper()}**: {escaped(sentence)}"
         case Section(title, inner):
             return f"### {escaped(title)}\n\n{_blocks(inner)}"
 

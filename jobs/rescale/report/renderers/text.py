@@ -49,8 +49,8 @@ def _block(block: Block) -> str:
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
         case Figure(title, caption, _, numbers):
             return _blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
-        case Verdict(standing, sentence):
-            return f"{standing.upper()}: {printable(sentence)}"
+        case Verdict(progress, sentence):
+            return f"{progress.upper()}: {printable(sentence)}"
         case Section(title, inner):
             return f"{printable(title)}\n\n{_blocks(inner)}"
 

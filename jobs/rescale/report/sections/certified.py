@@ -27,10 +27,10 @@ def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
     return [Section("Certificate", tuple(blocks))]
 
 
-def _cut_table(shown: Table, most: int) -> list[Block]:
+def _cut_table(shown: Table, limit: int) -> list[Block]:
     if not shown.rows:
         return []
-    if len(shown.rows) <= most:
+    if len(shown.rows) <= limit:
         return [shown]
-    left = counted(len(shown.rows) - most, "operator")
-    return [Table(shown.headers, shown.rows[:most]), paragraph(f"The certificate lists {left} more.")]
+    left = counted(len(shown.rows) - limit, "operator")
+    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {left} more.")]

@@ -34,10 +34,10 @@ def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         planned = bool(shown[0].partitions) and shown[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if planned else []))
         cut = len(rows) > 4 * detail.rows
-        most = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if cut else "partitions"
+        rows_note = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if cut else "partitions"
         caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
         numbers = table(headers, rows[: 4 * detail.rows])
-        blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, most))
+        blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))
     blocks += [paragraph(kafka_line(source)) for source in shown if not source.partitions]
     odd = [(source.operator, finding) for source in documents for finding in source.findings]
     blocks += [WarningBlock(f"{label}: {finding.sentence} [{finding.name}]") for label, finding in odd[: detail.rows]]

@@ -63,28 +63,29 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
 
     The parallelism of `side` is marked, and so are those that divide the max parallelism.
     """
-    asked, maximum = side.shape.parallelism, side.shape.max_parallelism
+    requested, maximum = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
-    last = min(maximum, max(4 * asked, 16))
-    numbers = _parallelisms(maximum, last, asked)
+    last = min(maximum, max(4 * requested, 16))
+    numbers = _parallelisms(maximum, last, requested)
     worst = {number: evenness_over(ends, number) for number in numbers}
-    known = [number for number in numbers if maximum % number == 0 or number == asked]
-    near = sorted(sorted(known, key=lambda number: abs(log(number / asked)))[: detail.rows])
+    known = [number for number in numbers if maximum % number == 0 or number == requested]
+    near = sorted(sorted(known, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
-        (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == asked else "")
+        (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == requested else "")
         for number in near
     ]
     return Figure(
         "Evenness over parallelism",
-        f"At {asked} the fullest subtask holds {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
-        f"parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism {asked}.",
-        _curve(worst, last, asked, maximum),
+        f"At {requested} the fullest subtask holds {worst[requested]:.2f} times the mean of bytes. Filled dots divide "
+        f"the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
+        f"{requested}.",
+        _curve(worst, last, requested, maximum),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
 
 
-def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> Curve:
+def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
     """Return the curve of `worst`, which holds worst ÷ mean by parallelism, for parallelisms from 1 to `last`."""
     top = min(_HIGHEST, max(2.0, *worst.values()))
     points = tuple(
@@ -93,7 +94,7 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
             (min(height, top) - 1) / (top - 1),
             f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts(maximum, number)} key groups each",
             maximum % number == 0,
-            number == asked,
+            number == requested,
         )
         for number, height in worst.items()
     )
@@ -107,12 +108,12 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
     return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
 
 
-def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
+def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
     """Return the divisors of the max parallelism, the requested parallelism, and some others, in order."""
     even = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
-    return sorted({*even, *between, asked})
+    return sorted({*even, *between, requested})
 
 
 def _log_position(number: int, last: int) -> float:

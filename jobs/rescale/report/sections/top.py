@@ -16,8 +16,8 @@ from rescale.report.page import (
     Code,
     Command,
     Line,
+    RunProgress,
     Section,
-    Standing,
     Strong,
     Verdict,
     WarningBlock,
@@ -43,18 +43,18 @@ def verdict(document: ReportDocument) -> list[Block]:
     error, certificate, plan = document.error, document.certificate, document.plan
     if (snapshot := document.snapshot) is not None:
         operators = counted(len(snapshot.operators), "operator")
-        return [Verdict(Standing.SEEN, f"{snapshot.kind}: {operators}, {human_bytes(snapshot.bytes)} of state")]
+        return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators}, {human_bytes(snapshot.bytes)} of state")]
     if error is not None:
-        return [Verdict(Standing.REFUSED, error.what), *_details(error)]
+        return [Verdict(RunProgress.REFUSED, error.what), *_details(error)]
     if certificate is None:
         size = human_bytes(plan.bytes_moved if plan is not None else 0)
-        return [Verdict(Standing.PLANNED, f"{size} to write; nothing is written yet")]
+        return [Verdict(RunProgress.PLANNED, f"{size} to write; nothing is written yet")]
     published = "and the result is published" if document.published else "and nothing is published yet"
     size = human_bytes(certificate.bytes)
     by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""
     exceptions = exceptions_clause(certificate.surgery)
     sentence = f"{size} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
-    return [Verdict(Standing.PROVEN, sentence)]
+    return [Verdict(RunProgress.PROVEN, sentence)]
 
 
 def _details(error: ErrorDocument) -> list[Block]:

@@ -37,7 +37,7 @@ def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups:
 
 
 @dataclass(frozen=True)
-class TakenFile:
+class ReusedFile:
     """File `name` of the new database, which is the file `source_name` of the source with number `source`."""
 
     name: str
@@ -46,7 +46,7 @@ class TakenFile:
 
 
 @dataclass(frozen=True)
-class MadeFile:
+class NewFile:
     """File `name` of the new database with the content `data`, which no source has."""
 
     name: str
@@ -55,14 +55,14 @@ class MadeFile:
 
 @dataclass(frozen=True)
 class AssembledDatabase:
-    """A new database: its MANIFEST, its files from the sources (`taken`), and its new files (`made`).
+    """A new database: its MANIFEST, its files from the sources (`reused_files`), and its new files (`new_files`).
 
     `straddling` are the names of the files with rows of foreign key groups.
     """
 
     manifest: Manifest
-    taken: tuple[TakenFile, ...]
-    made: tuple[MadeFile, ...]
+    reused_files: tuple[ReusedFile, ...]
+    new_files: tuple[NewFile, ...]
     straddling: tuple[str, ...]
 
     @cached_property

@@ -29,9 +29,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT, TAKE_ANOTHER_SNAPSHOT
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, NewFile, ReusedFile, SourceDatabase
 from rescale.rocksdb.database_layout import (
     FIRST_TABLE_NUMBER,
     LEVELS,
@@ -80,7 +80,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
             "a database with ingested SST files cannot be joined with others",
             path=source.uri,
             found=", ".join(sorted(ingested)),
-            advice=CANONICAL_RESULT,
+            advice=ASK_FOR_CANONICAL_RESULT,
         )
 
 
@@ -95,7 +95,7 @@ def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> li
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _Reused:
     """A file of a source: its entry `before` in the source's MANIFEST, and its new entry `file`."""
 
     source: int
@@ -120,16 +120,16 @@ class _Assembly:
     def result(self) -> AssembledDatabase:
         for _, source in self._sources:
             self._check(source)
-        families: dict[str, list[_Taken]] = {DEFAULT_COLUMN_FAMILY: []}
+        families: dict[str, list[_Reused]] = {DEFAULT_COLUMN_FAMILY: []}
         for place, (number, source) in enumerate(self._sources):
             for family in source.manifest.column_families:
                 families.setdefault(family.name, [])
-            self._take(place, number, source, families)
-        created = newest_creation(taken.file for family in families.values() for taken in family)
-        made: list[MadeFile] = []
+            self._reuse(place, number, source, families)
+        created = newest_creation(reused.file for family in families.values() for reused in family)
+        new_files: list[NewFile] = []
         column_families = []
-        for number, (name, taken_files) in enumerate(families.items()):
-            files = self._with_epochs(taken_files)
+        for number, (name, reused_files) in enumerate(families.items()):
+            files = self._with_epochs(reused_files)
             deleted = list(self._deleted_ranges(files, created))
             for file in deleted:
                 data = write_tombstone(
@@ -139,13 +139,13 @@ class _Assembly:
                     column_family=(number, name),
                     created=created,
                 )
-                made.append(MadeFile(file.name, data))
+                new_files.append(NewFile(file.name, data))
                 files.append(replace(file, size=len(data)))
             files.sort(key=lambda file: (file.level, file.number))
             self._check_levels(files, name)
             column_families.append(ColumnFamily(number, name, tuple(files)))
         manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + SPARE_FILE_NUMBERS)
-        return self._assembled(manifest, [taken for family in families.values() for taken in family], made)
+        return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
     def _check(self, source: SourceDatabase) -> None:
         dirty = _dirty(source, self._wanted, self._max_parallelism) if len(self._sources) > 1 else []
@@ -155,7 +155,7 @@ class _Assembly:
                 path=source.uri,
                 expected=f"only rows of the key groups {source.key_groups}",
                 found=", ".join(file.name for file in dirty),
-                advice=CANONICAL_RESULT,
+                advice=ASK_FOR_CANONICAL_RESULT,
             )
         if len(self._sources) > 1:
             refuse_ingested(source)
@@ -166,10 +166,10 @@ class _Assembly:
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
                 found=f"a file in level {deepest}",
-                advice=CANONICAL_RESULT,
+                advice=ASK_FOR_CANONICAL_RESULT,
             )
 
-    def _take(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Taken]]) -> None:
+    def _reuse(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Reused]]) -> None:
         """Add the wanted files of a source to `families`, with new numbers in the order of their age.
 
         `number` is the source's number in the request, and `place` its place in the order of key groups.
@@ -185,32 +185,32 @@ class _Assembly:
             shift = self._shifts[place] if file.level == 0 else 0
             moved = replace(
                 file,
-                number=self._take_number(),
+                number=self._new_number(),
                 smallest_sequence=file.smallest_sequence + shift,
                 largest_sequence=file.largest_sequence + shift,
                 fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
             )
-            families[family].append(_Taken(number, file, moved))
+            families[family].append(_Reused(number, file, moved))
 
-    def _take_number(self) -> int:
+    def _new_number(self) -> int:
         self._next_number += 1
         return self._next_number - 1
 
     @staticmethod
-    def _with_epochs(files: list[_Taken]) -> list[LiveFile]:
+    def _with_epochs(files: list[_Reused]) -> list[LiveFile]:
         """Return the files of a column family; in level 0, epoch numbers rise from source to source."""
-        epochs = [taken.file.epoch for taken in files]
+        epochs = [reused.file.epoch for reused in files]
         if None in epochs:
-            return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in files]
+            return [replace(reused.file, fields=_without_epoch(reused.file)) for reused in files]
         newest: Counter[int] = Counter()
-        for taken, epoch in zip(files, epochs, strict=True):
-            newest[taken.source] = max(newest[taken.source], epoch or 0)
+        for reused, epoch in zip(files, epochs, strict=True):
+            newest[reused.source] = max(newest[reused.source], epoch or 0)
         before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
         return [
-            replace(taken.file, fields=_with_epoch(taken.file, (epoch or 0) + before[taken.source]))
-            if taken.file.level == 0
-            else taken.file
-            for taken, epoch in zip(files, epochs, strict=True)
+            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + before[reused.source]))
+            if reused.file.level == 0
+            else reused.file
+            for reused, epoch in zip(files, epochs, strict=True)
         ]
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
@@ -233,7 +233,7 @@ class _Assembly:
                 fields.append((FileTag.EPOCH_NUMBER, varint(newest + number)))
             yield LiveFile(
                 level=0,
-                number=self._take_number(),
+                number=self._new_number(),
                 size=0,
                 smallest_key=InternalKey(first, sequence, RANGE_DELETION),
                 largest_key=InternalKey(behind, LARGEST_SEQUENCE, RANGE_DELETION),
@@ -252,21 +252,23 @@ class _Assembly:
                     path=self._sources[0][1].uri,
                     state=state,
                     found=f"level {before.level}, up to {before.largest.hex()} and from {after.smallest.hex()} on",
-                    advice=ANOTHER,
+                    advice=TAKE_ANOTHER_SNAPSHOT,
                 )
 
-    def _assembled(self, manifest: Manifest, taken: Sequence[_Taken], made: Sequence[MadeFile]) -> AssembledDatabase:
-        files = [TakenFile(file.file.name, file.source, file.before.name) for file in taken]
+    def _assembled(
+        self, manifest: Manifest, reused: Sequence[_Reused], new_files: Sequence[NewFile]
+    ) -> AssembledDatabase:
+        files = [ReusedFile(file.file.name, file.source, file.before.name) for file in reused]
         for number, source in self._sources:
             if source.options is not None:
-                files.append(TakenFile(OPTIONS_NAME, number, source.options))
+                files.append(ReusedFile(OPTIONS_NAME, number, source.options))
                 break
         small = [
-            MadeFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
-            MadeFile(CURRENT, write_current(MANIFEST_NAME)),
+            NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
+            NewFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [file.file.name for file in taken if self._wanted.overlap(file.file) == Overlap.STRADDLING]
-        return AssembledDatabase(manifest, tuple(files), (*small, *made), tuple(straddling))
+        straddling = [file.file.name for file in reused if self._wanted.overlap(file.file) == Overlap.STRADDLING]
+        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling))
 
 
 def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:

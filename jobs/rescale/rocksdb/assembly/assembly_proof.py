@@ -73,32 +73,32 @@ class _Proof:
             self._check_family(family)
 
     def _check_family(self, family: ColumnFamily) -> None:
-        taken = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
+        reused = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
         deleted = [file for file in family.files if file.name in self._result.deleted]
-        if len(taken) + len(deleted) != len(family.files):
+        if len(reused) + len(deleted) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
         of_level_0 = [
-            [file for origin, file in taken.items() if origin.source == number and not file.level]
+            [file for origin, file in reused.items() if origin.source == number and not file.level]
             for number in range(len(self._sources))
         ]
         for number, source in enumerate(self._sources):
-            self._check_source(number, source, family.name, taken)
-        if taken:
+            self._check_source(number, source, family.name, reused)
+        if reused:
             raise self._error(
-                "an SST file belongs to another state in its source", state=family.name, found=min(taken).name
+                "an SST file belongs to another state in its source", state=family.name, found=min(reused).name
             )
         self._check_apart(filter(None, of_level_0), family.name)
         self._check_deleted(family, deleted)
         self._check_levels(family)
 
-    def _check_source(self, number: int, source: SourceDatabase, state: str, taken: dict[Origin, LiveFile]) -> None:
-        """Check that the result has the right files of one source, and remove these files from `taken`."""
+    def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
+        """Check that the result has the right files of one source, and remove these files from `reused`."""
         own = self._own[number]
         live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
         pairs = []
         for file in live:
             overlap = own.overlap(file)
-            result_file = taken.pop(Origin(number, file.name), None)
+            result_file = reused.pop(Origin(number, file.name), None)
             if result_file is not None:
                 pairs.append((file, result_file))
                 if len(self._sources) > 1 and overlap != Overlap.INSIDE:
@@ -138,11 +138,11 @@ class _Proof:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
     def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
-        taken = [file for file in family.files if file not in deleted]
+        reused = [file for file in family.files if file not in deleted]
         ranges = [self._deleted_range(file, family.name) for file in deleted]
-        self._check_newest(deleted, taken, family.name)
+        self._check_newest(deleted, reused, family.name)
         self._check_own_not_hidden(ranges, family.name)
-        self._check_foreign_hidden(taken, ranges, family.name)
+        self._check_foreign_hidden(reused, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
@@ -153,17 +153,17 @@ class _Proof:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
-    def _check_newest(self, deleted: Sequence[LiveFile], taken: Sequence[LiveFile], state: str) -> None:
+    def _check_newest(self, deleted: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
-        newest = max((file.largest_sequence for file in taken), default=0)
-        newest_epoch = max((file.epoch or 0 for file in taken), default=0)
+        newest = max((file.largest_sequence for file in reused), default=0)
+        newest_epoch = max((file.epoch or 0 for file in reused), default=0)
         sequences = [file.largest_sequence for file in deleted]
         older = any(sequence <= newest for sequence in sequences) or any(
             file.epoch is not None and file.epoch <= newest_epoch for file in deleted
         )
         if older or len(set(sequences)) < len(sequences):
             raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
-        if len({file.epoch is None for file in (*taken, *deleted)}) > 1:
+        if len({file.epoch is None for file in (*reused, *deleted)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
@@ -177,9 +177,9 @@ class _Proof:
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
 
-    def _check_foreign_hidden(self, taken: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_foreign_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
-        for file in taken:
+        for file in reused:
             below = not self._wanted.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
             )

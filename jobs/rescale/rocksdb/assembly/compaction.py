@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
@@ -107,13 +107,13 @@ def _stored(
     assembled: AssembledDatabase, sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, name: str
 ) -> StoredDatabase:
     files, written = {}, set()
-    for taken in assembled.taken:
-        source = sources[taken.source]
-        files[taken.name] = replace(source.files[taken.source_name], name=taken.name)
-        if taken.source_name in source.written:
-            written.add(taken.name)
-    for made in assembled.made:
-        files[made.name] = StoredFile(made.name, name, len(made.data), data=made.data)
+    for reused in assembled.reused_files:
+        source = sources[reused.source]
+        files[reused.name] = replace(source.files[reused.source_name], name=reused.name)
+        if reused.source_name in source.written:
+            written.add(reused.name)
+    for new_file in assembled.new_files:
+        files[new_file.name] = StoredFile(new_file.name, name, len(new_file.data), data=new_file.data)
     options = next((file for file in files if file.startswith("OPTIONS-")), None)
     database = SourceDatabase(name, assembled.manifest, key_groups, options)
     return StoredDatabase(database, files, frozenset(written))
@@ -177,10 +177,10 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
             "RocksDB left rows of foreign key groups in a database",
             path=before.database.uri,
             found=", ".join(sorted(manifest.files)),
-            advice=CANONICAL_RESULT,
+            advice=ASK_FOR_CANONICAL_RESULT,
         )
-    made = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
-    numbers = dict(zip(made, range(old.next_file_number, old.next_file_number + len(made)), strict=True))
+    new_numbers = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
+    numbers = dict(zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True))
     created = newest_creation(old.files.values())
     families = tuple(
         replace(
@@ -192,11 +192,11 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
         )
         for family in manifest.column_families
     )
-    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + SPARE_FILE_NUMBERS)
+    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(new_numbers) - 1 + SPARE_FILE_NUMBERS)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
     small = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
     files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small.items()}
-    for number in made:
+    for number in new_numbers:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", created)
         files[file] = StoredFile(file, str(path), path.stat().st_size)

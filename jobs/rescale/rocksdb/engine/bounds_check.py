@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from rescale.flink.advice import ANOTHER
+from rescale.flink.advice import TAKE_ANOTHER_SNAPSHOT
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest
@@ -60,7 +60,7 @@ def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri:
         state=state,
         expected=_text(row),
         found=_text(bound),
-        advice=ANOTHER,
+        advice=TAKE_ANOTHER_SNAPSHOT,
     )
 
 

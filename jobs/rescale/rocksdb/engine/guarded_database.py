@@ -12,7 +12,7 @@ from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
-from rescale.flink.advice import ANOTHER
+from rescale.flink.advice import TAKE_ANOTHER_SNAPSHOT
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.child import ChildEnded, Conversation, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory
@@ -127,5 +127,5 @@ def error_of_ended_child(
         path=uris[names[0]] if len(names) == 1 else path,
         state=next(iter(read)) if len(read) == 1 else None,
         found=f"its process ended by {ended}, reading {' or '.join(names)}",
-        advice=ANOTHER,
+        advice=TAKE_ANOTHER_SNAPSHOT,
     )

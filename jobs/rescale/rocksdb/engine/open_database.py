@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from rescale.flink.advice import ANOTHER, CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT, TAKE_ANOTHER_SNAPSHOT
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.bounds_check import check_bounds
 from rescale.rocksdb.engine.directory import DatabaseDirectory
@@ -178,7 +178,12 @@ def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[
     if text.startswith(_TRANSIENT) and "No such file" not in text:
         return StoreError("RocksDB cannot read the database", path=path, found=text)
     if text.startswith((*_DAMAGED, *_TRANSIENT)):
-        return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {text}", advice=ANOTHER)
+        return SnapshotError(
+            "the database is damaged", path=path, found=f"RocksDB says: {text}", advice=TAKE_ANOTHER_SNAPSHOT
+        )
     return UnsupportedError(
-        "RocksDB cannot open or read the database", path=path, found=f"RocksDB says: {text}", advice=CANONICAL
+        "RocksDB cannot open or read the database",
+        path=path,
+        found=f"RocksDB says: {text}",
+        advice=RESCALE_CANONICAL_SAVEPOINT,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator
 from typing import NamedTuple
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
@@ -92,6 +92,6 @@ def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, stat
             state=state,
             expected=f"at most {LARGEST_RECORD} bytes",
             found=f"{size} bytes",
-            advice=CANONICAL,
+            advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     return arrays.data("data", size)

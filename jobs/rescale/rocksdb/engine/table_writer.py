@@ -151,14 +151,14 @@ class TableWriter(Generic[File]):
             if reason == loop.OUT_OF_ORDER:
                 raise self._wrong_order(rows.key(int(order[at])))
             if reason == loop.FULL:
-                yield self._finished()
+                yield self._finish_table()
             elif reason == loop.NO_ROOM:
                 self._make_room(rows, int(order[at]))
 
     def finish(self) -> Iterator[WrittenTable[File]]:
         """Yield the last file, if it has rows."""
         if self._file is not None:
-            yield self._finished()
+            yield self._finish_table()
 
     def _make_room(self, rows: Rows, row: int) -> None:
         """Pass the finished blocks on, and enlarge the arrays that are too small for this row."""
@@ -177,13 +177,13 @@ class TableWriter(Generic[File]):
         """Pass the finished blocks on to the file."""
         loop, numbers = self._loop, self._numbers
         assert self._file is not None
-        done, filled = int(numbers[loop.BLOCK]), int(numbers[loop.AT])
-        self._file.write(self._out[:done].data)
-        self._out[: filled - done] = self._out[done:filled].copy()
-        numbers[loop.OFFSET] += done
-        numbers[loop.BLOCK], numbers[loop.AT] = 0, filled - done
+        finished_size, filled = int(numbers[loop.BLOCK]), int(numbers[loop.AT])
+        self._file.write(self._out[:finished_size].data)
+        self._out[: filled - finished_size] = self._out[finished_size:filled].copy()
+        numbers[loop.OFFSET] += finished_size
+        numbers[loop.BLOCK], numbers[loop.AT] = 0, filled - finished_size
 
-    def _finished(self) -> WrittenTable[File]:
+    def _finish_table(self) -> WrittenTable[File]:
         loop, numbers = self._loop, self._numbers
         self._index = _grown(self._index, int(numbers[loop.INDEX] + numbers[loop.LAST]) + loop.INDEX_ROOM)
         self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.encoding.binary import ByteReader
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -45,7 +45,7 @@ class EditReader(ByteReader):
             path=self.path,
             offset=self._origin + self.position,
             found=found,
-            advice=CANONICAL,
+            advice=RESCALE_CANONICAL_SAVEPOINT,
         )
 
     def varint(self, bits: int = 64) -> int:

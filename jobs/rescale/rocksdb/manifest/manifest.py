@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.rocksdb.manifest.version_edit import LiveFile, VersionEdit, read_version_edit
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -82,7 +82,7 @@ def check_manifest_size(size: int, path: str) -> None:
             path=path,
             expected=f"at most {LARGEST_MANIFEST} bytes",
             found=f"{size} bytes",
-            advice=f"restart the job, which begins a new one, or {CANONICAL}",
+            advice=f"restart the job, which begins a new one, or {RESCALE_CANONICAL_SAVEPOINT}",
         )
 
 

@@ -51,21 +51,22 @@ class BlockChecksums:
         Raises `SnapshotError` at the first wrong checksum. Memory holds one chunk and the beginning of one block.
         """
         checksum = CHECKSUMS[self._table.checksum]
-        begun, done, position = b"", 0, 0  # `begun` has the bytes of block `done` from earlier chunks
+        # `block_beginning` has the bytes of block `number` that were in earlier chunks.
+        block_beginning, number, position = b"", 0, 0
         for chunk in chunks:
             limit = position + len(chunk)
-            upto = int(np.searchsorted(self._ends, limit, "right"))
-            if begun and upto > done:
-                start, end = int(self._starts[done]), int(self._ends[done])
-                self._check(begun + chunk[: end - position], start)
-                begun, done = b"", done + 1
-            starts, ends = ((places[done:upto] - position).tolist() for places in (self._starts, self._ends))
+            end_number = int(np.searchsorted(self._ends, limit, "right"))
+            if block_beginning and end_number > number:
+                start, end = int(self._starts[number]), int(self._ends[number])
+                self._check(block_beginning + chunk[: end - position], start)
+                block_beginning, number = b"", number + 1
+            starts, ends = ((places[number:end_number] - position).tolist() for places in (self._starts, self._ends))
             for start, end in zip(starts, ends, strict=True):
                 if checksum(chunk[start : end - 4]) != int.from_bytes(chunk[end - 4 : end], "little"):
                     self._check(chunk[start:end], position + start)
-            if upto < len(self._starts) and (start := int(self._starts[upto])) < limit:
-                begun += chunk[max(start - position, 0) :]
-            done, position = upto, limit
+            if end_number < len(self._starts) and (start := int(self._starts[end_number])) < limit:
+                block_beginning += chunk[max(start - position, 0) :]
+            number, position = end_number, limit
             yield chunk
 
     def _check(self, stored: bytes, start: int) -> None:

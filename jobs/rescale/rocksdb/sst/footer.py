@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -53,7 +53,7 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
             path=path,
             expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c, xxh3 or another xxHash",
             found=f"version {version}, checksum type {kind}",
-            advice=CANONICAL,
+            advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     metaindex, index = _handles(data, size, path, start)
     return Footer(ChecksumType(kind), metaindex, index)

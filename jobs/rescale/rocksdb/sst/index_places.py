@@ -15,7 +15,7 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import IndexFormat, index_entries
 
-_MORE = 0x80
+_CONTINUATION_BIT = 0x80
 """Bit in a byte of a varint that says that another byte follows."""
 
 _VARINT_BYTES = 9
@@ -104,9 +104,9 @@ def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
     unfinished = np.ones(len(at), np.bool_)
     for shift in range(0, 7 * _VARINT_BYTES, 7):
         byte = data[np.minimum(at, last)].astype(np.int64)
-        values += np.where(unfinished, (byte & _MORE - 1) << shift, 0)
+        values += np.where(unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
         at += unfinished
-        unfinished &= byte >= _MORE
+        unfinished &= byte >= _CONTINUATION_BIT
         if not unfinished.any():
             break
     return values, at

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
@@ -182,7 +182,9 @@ class SstTable:
             block = stored[offset : offset + size + TRAILER_SIZE]
             content = unpacked(block, self._footer.checksum, self.path, self.start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
-                raise UnsupportedError("cannot read data blocks with a hash index", path=self.path, advice=CANONICAL)
+                raise UnsupportedError(
+                    "cannot read data blocks with a hash index", path=self.path, advice=RESCALE_CANONICAL_SAVEPOINT
+                )
             contents.append(content)
         return contents
 
@@ -213,7 +215,7 @@ class SstTable:
             raise UnsupportedError(
                 "cannot read the rows of an SST file that is compressed with a dictionary",
                 path=self.path,
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
     def _rows(self, block: BlockHandle) -> Iterator[TableRow]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import cramjam
 import xxhash
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -104,7 +104,7 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
                 offset=offset,
                 expected=f"at most {LARGEST_BLOCK} bytes",
                 found=f"{size} bytes",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         plain: Any
         if compression == _SNAPPY:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
@@ -66,7 +66,10 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
     if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
         raise UnsupportedError(
-            "an SST file has an unsupported index", path=path, found=f"index type {kind}", advice=CANONICAL
+            "an SST file has an unsupported index",
+            path=path,
+            found=f"index type {kind}",
+            advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     return TableProperties(
         column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),

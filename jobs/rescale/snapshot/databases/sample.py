@@ -22,8 +22,8 @@ _MOST_TABLES, _MOST_BLOCKS = 64, 8
 """Number of SST files of an operator, and of blocks in each, that are read at most."""
 
 
-def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int) -> Iterator[tuple[int, bytes]]:
-    """Yield about `most` (key group, key) pairs from at most `room` bytes of SST files.
+def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: int) -> Iterator[tuple[int, bytes]]:
+    """Yield about `limit` (key group, key) pairs from at most `room` bytes of SST files.
 
     Each key comes with the rest of its row's key, such as the namespace. Files that only RocksDB's library can read are
     left out. Raises `SnapshotError` for a damaged file.
@@ -50,7 +50,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
                 if block.size + TRAILER_SIZE > room:
                     continue
                 room -= block.size + TRAILER_SIZE
-                for row in islice(opened.rows(block), most // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1):
+                for row in islice(opened.rows(block), limit // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1):
                     yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:
             continue

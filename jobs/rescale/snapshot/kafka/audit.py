@@ -29,7 +29,7 @@ READERS_IDLE = "kafka-readers-idle"
 UNEVEN = "kafka-uneven"
 DISCOVERY = "kafka-discovery"
 
-_SHOWN = 5
+_MOST_SHOWN = 5
 
 
 class OffsetFinding(NamedTuple):
@@ -159,7 +159,7 @@ def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
             for i in range(count)
             if (partition := TopicPartition(topic, i)) not in with_offset
         )
-        named = first_of(list(map(str, islice(missing, _SHOWN))), _SHOWN, number)
+        named = first_of(list(map(str, islice(missing, _MOST_SHOWN))), _MOST_SHOWN, number)
         yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"
 
 
@@ -184,4 +184,4 @@ def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _named(partitions: list[TopicPartition]) -> str:
-    return first_of(list(map(str, partitions)), _SHOWN)
+    return first_of(list(map(str, partitions)), _MOST_SHOWN)

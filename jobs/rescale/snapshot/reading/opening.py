@@ -116,7 +116,7 @@ def open_candidate(
             raise
     files = files[:pinned]
     missing = tuple(uri for uri, _ in files if uri in gone)
-    taken = open_store(metadata_uri).modified(metadata_uri)
+    metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(
         directory,
@@ -125,7 +125,7 @@ def open_candidate(
         kind,
         files,
         missing,
-        taken,
+        metadata_time,
         operators,
         unused_names=unused,
         moves=tuple(moves),

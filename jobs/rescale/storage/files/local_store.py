@@ -37,8 +37,11 @@ _PATIENCE = 0.01
 """Seconds after which files are looked up in parallel: starting the threads takes about as long."""
 
 _WRITTEN_AT_ONCE = 1 << 20
-"""Most bytes of a call that writes. For more, Linux takes memory for its cache in blocks of 2 MiB. Virtual machines may
-have returned such blocks to their host: fetching them again, page by page, took seven times as long as the write."""
+"""Most bytes of a call that writes. For more, Linux takes memory for its cache in blocks of 2 MiB.
+
+Virtual machines may have returned such blocks to their host: fetching them again, page by page, took seven times as
+long as the write.
+"""
 
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
@@ -49,7 +52,7 @@ _BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: starts to write dirty pages, wai
 class LocalStore:
     """`Store` over the file system."""
 
-    part_limits = PartLimits(smallest=1, most=10_000)  # files need no limits; S3's number of parts is plenty
+    part_limits = PartLimits(smallest=1, most_parts=10_000)  # files need no limits; S3's number of parts is plenty
 
     def stat(self, uri: str) -> Pin | None:
         with translated_errors(uri):

@@ -1,10 +1,10 @@
 """Temporary files: every file is written under a temporary name, and forced to disk before it gets its own name.
 
-Temporary files of a run lie among its documents (`<target>.rescale`), all others beside the directory of the file, so
-that a listing of that directory does not show them as state. If a rename from beside the directory would cross mounts,
-or nothing may be written beside it, they lie in the directory itself. The process that writes a file locks it, and the
-lock ends with the process, even if SIGKILL ends it. So unlocked temporary files among our documents, or in a target
-that a run has claimed, are removed.
+The temporary file is not in the directory of its final file, where a listing would show it as state: files of a run are
+written among its documents (`<target>.rescale`), all others beside the directory. If that is another mount, from which
+no file can be renamed into the directory, or if nothing may be written there, the temporary file is in the directory
+itself. The process that writes a file locks it, and the lock ends with the process, even if SIGKILL ends it. So
+unlocked temporary files among our documents, or in a target that a run has claimed, are removed.
 """
 
 from __future__ import annotations

@@ -51,12 +51,12 @@ _INVALID_TOKEN = ErrorCode(
 )
 _UNSIGNED = ErrorCode("the store requires a signed request with valid credentials", s3_advice("{KEYS}"))
 _WRONG_CLOCK = ErrorCode("the clock of this machine is wrong", s3_advice("set the clock, then {AGAIN}"))
-_ACCOUNT = ErrorCode(
+_BLOCKED_ACCOUNT = ErrorCode(
     "the account may not use S3",
     "credentials and policies are not the cause: ask the owner of the account, or AWS Support, for the state of the "
     "account",
 )
-_PAYER = ErrorCode(
+_BLOCKED_PAYER = ErrorCode(
     "the account of the requester may not be charged for this bucket",
     s3_advice(
         "credentials are not the cause: ask the owner of the account for its state; {PAYER} needs an account "
@@ -67,20 +67,20 @@ _OTHER_REGION = ErrorCode(
     "the bucket is in another region than the request was sent to", s3_advice("set {AWS_REGION} to the bucket's region")
 )
 _NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another")
-_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another")
+_INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another")
 _NO_ACCESS_POINT = ErrorCode(
     "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that is there"
 )
-_KEY_NAME = ErrorCode("no object can have a name of this length", "name another place")
-_PATH = ErrorCode("the store cannot interpret the address of the request", "name another place")
-_KMS_KEY = ErrorCode(
+_TOO_LONG_KEY = ErrorCode("no object can have a name of this length", "name another place")
+_INVALID_ADDRESS = ErrorCode("the store cannot interpret the address of the request", "name another place")
+_INVALID_KMS_KEY = ErrorCode(
     "the KMS key of the bucket or the object cannot be used",
     s3_advice(
         "access keys are not the cause: enable the key in KMS, or let {AWS_SSE_KMS_KEY_ID} name a symmetric key that "
         "exists in the bucket's region"
     ),
 )
-_ENCRYPTION = ErrorCode(
+WRONG_ENCRYPTION = ErrorCode(
     "the encryption headers of the request do not match the object or the bucket",
     s3_advice(
         "set {AWS_SERVER_SIDE_ENCRYPTION} and {AWS_SSE_KMS_KEY_ID} to what the bucket demands, or "
@@ -118,10 +118,10 @@ _BROKEN_TRANSFER = ErrorCode(
     s3_advice("check the network and proxies on the way, then {AGAIN}"),
     retryable=True,
 )
-_MEANWHILE = ErrorCode(
+_CONCURRENT_CHANGE = ErrorCode(
     "another request changed the object or its upload meanwhile", s3_advice("{AGAIN}"), retryable=True
 )
-_FULL = ErrorCode(
+STORE_FULL = ErrorCode(
     "the store has no room left",
     s3_advice("free space, or raise the quota of the bucket, then {AGAIN}"),
     retryable=True,
@@ -138,28 +138,28 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
         *("CredentialsNotSupported", "AuthorizationQueryParametersError"),
     ),
     _WRONG_CLOCK: ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"),
-    _ACCOUNT: (
+    _BLOCKED_ACCOUNT: (
         *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "UnauthorizedAccess", "UnauthorizedAccessError"),
         *("NotDeviceOwnerError", "UserSuspended"),
     ),
-    _PAYER: ("InvalidPayer",),
+    _BLOCKED_PAYER: ("InvalidPayer",),
     _OTHER_REGION: (
         *("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
         *("InvalidRegion", "IncorrectEndpoint", "InvalidLocationConstraint"),
     ),
     _NO_BUCKET: ("NoSuchBucket",),
-    _BUCKET_NAME: ("InvalidBucketName",),
+    _INVALID_BUCKET_NAME: ("InvalidBucketName",),
     _NO_ACCESS_POINT: (
         *("NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint", "InvalidAccessPoint", "InvalidAccessPointAliasError"),
         *("EndpointNotFound", "InvalidBucketState"),
     ),
-    _KEY_NAME: ("KeyTooLongError",),
-    _PATH: ("InvalidURI", "XMinioInvalidObjectName", "XMinioInvalidResourceName"),
-    _KMS_KEY: (
+    _TOO_LONG_KEY: ("KeyTooLongError",),
+    _INVALID_ADDRESS: ("InvalidURI", "XMinioInvalidObjectName", "XMinioInvalidResourceName"),
+    _INVALID_KMS_KEY: (
         *("KMS.DisabledException", "KMS.NotFoundException", "KMS.KMSInvalidStateException"),
         *("KMS.InvalidStateException", "KMS.InvalidKeyUsageException", "KMS.KeyUnavailableException"),
     ),
-    _ENCRYPTION: ("InvalidEncryptionAlgorithmError", "ServerSideEncryptionConfigurationNotFoundError"),
+    WRONG_ENCRYPTION: ("InvalidEncryptionAlgorithmError", "ServerSideEncryptionConfigurationNotFoundError"),
     _SIGNATURE_VERSION: (
         *("InvalidSignature", "UnsupportedSignature", "InvalidHostHeader", "InvalidAddressingHeader"),
         "InvalidHttpMethod",
@@ -191,11 +191,11 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
         *("BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "ConnectionClosedByRequester"),
         "XAmzContentChecksumMismatch",
     ),
-    _MEANWHILE: (
+    _CONCURRENT_CHANGE: (
         *("OperationAborted", "ConditionalRequestConflict", "NoSuchUpload", "InvalidPart", "InvalidPartOrder"),
         *("ClientTokenConflict", "RestoreAlreadyInProgress"),
     ),
-    _FULL: (
+    STORE_FULL: (
         *("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage"),
         "InsufficientCapacity",
     ),
@@ -204,8 +204,6 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
 ERROR_CODES = {code: meaning for meaning, codes in _CODES_BY_MEANING.items() for code in codes}
 """The meaning of each code."""
 
-ENCRYPTION = _ENCRYPTION
-FULL = _FULL
 
 KMS_DENIED = ErrorCode(
     "the KMS key of the bucket or the object may not be used",

@@ -31,8 +31,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
 _WITHOUT_CAUSE = ("400", "403")
-"""Codes of answers to a HEAD that have many causes, such as expired keys or a wrong clock. These answers have no body;
-only the answer to a GET names the cause."""
+"""Codes of answers to a HEAD that have many causes, such as expired keys or a wrong clock.
+
+These answers have no body; only the answer to a GET names the cause.
+"""
 
 
 class PinnedObjects:
@@ -69,17 +71,17 @@ class PinnedObjects:
 
         The size of a chunked body is unknown until it ends, so no more bytes are read than needed to refuse it.
         """
-        most = limit if length is None else length
+        allowed = limit if length is None else length
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
             body, size = answer["Body"], answer.get("ContentLength", -1)
-            if most is not None and size > most:
+            if allowed is not None and size > allowed:
                 body.close()
-                raise _too_large(uri, start, length, most, size)
+                raise _too_large(uri, start, length, allowed, size)
             try:
                 with translated_errors(uri):
-                    data = body.read() if size >= 0 or most is None else body.read(most + 1)
+                    data = body.read() if size >= 0 or allowed is None else body.read(allowed + 1)
             except StoreError:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
@@ -87,9 +89,9 @@ class PinnedObjects:
             else:
                 if length is not None and len(data) < length:
                     raise _too_short(uri, start, length, len(data))
-                if most is not None and len(data) > most:
+                if allowed is not None and len(data) > allowed:
                     body.close()
-                    raise _too_large(uri, start, length, most, len(data))
+                    raise _too_large(uri, start, length, allowed, len(data))
                 return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
@@ -157,9 +159,9 @@ def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError
     )
 
 
-def _too_large(uri: str, start: int, length: int | None, most: int, present: int) -> RescaleError:
+def _too_large(uri: str, start: int, length: int | None, allowed: int, present: int) -> RescaleError:
     if length is None:
-        return SnapshotError("an object is too large", path=uri, expected=f"at most {most} bytes", found=present)
+        return SnapshotError("an object is too large", path=uri, expected=f"at most {allowed} bytes", found=present)
     return StoreError(
         "the store sent more bytes of an object than were requested",
         path=uri,

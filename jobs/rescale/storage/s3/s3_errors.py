@@ -27,7 +27,7 @@ from botocore.exceptions import (
 )
 
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
+from rescale.storage.s3.error_codes import ERROR_CODES, KMS_DENIED, STORE_FULL, WRONG_ENCRYPTION, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.side_errors import naming_store
 from rescale.storage.sides import side_of
@@ -185,11 +185,11 @@ def _meaning_of(error: ClientError) -> ErrorCode:
     if status in _DENIED and _KMS_ACTION.search(message):
         return KMS_DENIED
     if code in _ABOUT_ANYTHING and _ENCRYPTION_WORDS.search(message):
-        return ENCRYPTION
+        return WRONG_ENCRYPTION
     if (meaning := ERROR_CODES.get(code)) is not None:
         return meaning
     if status == _NO_ROOM:
-        return FULL
+        return STORE_FULL
     if status in _DENIED:
         return _denial(error)
     return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), retryable=True)

@@ -51,7 +51,7 @@ _CONFLICT_SECONDS = 0.05
 class S3Store:
     """`Store` over the S3 store of a side, or over a `client` that is configured otherwise than by variables."""
 
-    part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
+    part_limits = PartLimits(smallest=5 * 1024 * 1024, most_parts=10_000)
 
     def __init__(self, client: S3Client | None = None, side: StoreSide = StoreSide.TARGET) -> None:
         self._client = client or own_client(side)

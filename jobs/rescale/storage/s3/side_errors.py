@@ -30,7 +30,7 @@ _OF_PROFILES = {
     "BUCKET": "check the name of the bucket and the AWS profile {}",
     **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
 }
-"""Wording of the settings that a side with a profile takes from the profile alone."""
+"""Wording of the settings that a side with a profile takes only from the profile."""
 
 
 def naming_store(error: E, side: StoreSide) -> E:

@@ -12,7 +12,7 @@ import pytest
 
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer
 from rescale.execution.sources.record_sources import RecordBatches, RecordSource, SourceReader
-from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
@@ -34,8 +34,9 @@ KEYS = 40
 
 
 def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
-    """Write records of two states, one of each for every key. Each lies in its key group, or `moved` key groups
-    further.
+    """Write records of two states, one of each for every key.
+
+    Each lies in its key group, or `moved` key groups further.
     """
     groups: dict[int, list[Record]] = {}
     for state in (0, 1):
@@ -130,7 +131,7 @@ def test_unreadable_records_are_blamed_on_their_side(
             comparer(check(of, in_result=side == "result"))
         assert (caught.value.operator, caught.value.path) == ("op", str(tmp_path / side))
         assert caught.value.what.startswith("the result cannot be read back: ") is (side == "result")
-        assert caught.value.advice != CANONICAL_RESULT
+        assert caught.value.advice != ASK_FOR_CANONICAL_RESULT
 
 
 def test_unreadable_directory_in_result_advises_a_canonical_result(comparer: RecordComparer, tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_unreadable_directory_in_result_advises_a_canonical_result(comparer: Rec
     (tmp_path / "result").write_bytes(b"what")
     with pytest.raises(IntegrityError, match="the result cannot be read back") as caught:
         comparer(check(of, in_result=True))
-    assert caught.value.advice == CANONICAL_RESULT
+    assert caught.value.advice == ASK_FOR_CANONICAL_RESULT
 
 
 @pytest.mark.parametrize("side", ["source", "result"])

@@ -16,7 +16,7 @@ def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     answers = chain(repeat(0, 12), repeat(1))
-    watch(lambda: next(answers), "a node", threading.Event(), first=0.025, again=0.04, poll=0.01)
+    watch(lambda: next(answers), "a node", threading.Event(), first=0.025, interval=0.04, poll=0.01)
     assert [line for line in capsys.readouterr().err.splitlines() if "a node" in line] == [
         "no executor has started for 0 s: a node",
         "no executor has started for 0 s: a node",

@@ -1,4 +1,4 @@
-"""The walker of canonical key groups, against a twin that takes its time, and on groups that Flink wrote."""
+"""The walker of canonical key groups, compared with a slow twin, and on groups that Flink wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.snapshots import Keyed, keyed_streams
 
 
 def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
-    """The group through the walker, fed in chunks of the given sizes and the rest at once."""
+    """Return the group with state ids translated by the walker, which gets chunks of these sizes, then the rest."""
     walker, out, at = StateIdTranslator(table), b"", 0
     for size in cuts:
         out += walker.feed(group[at : at + size])
@@ -42,7 +42,7 @@ def test_translation_changes_only_the_state_ids(
     group = write_records(records)
     result = translated(group, table, sizes)
     assert len(result) == len(group)
-    # Two ids may become one, so the twin does not write the result: it reads it.
+    # Two state ids may be translated to the same one, so the result is read back, not compared with a written group.
     assert read_records(result) == [record._replace(state=table[record.state]) for record in records]
 
 

@@ -1,4 +1,4 @@
-"""Digests of records: against murmur3 by `mmh3` and sums in Python, in any order and any batches."""
+"""Digests of records, compared with murmur3 of `mmh3` and sums in Python, in any order and any batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records found in key groups, many at a time: against a twin that reads one after the other, and in broken framing."""
+"""Records found in key groups, many at a time, compared with a twin that reads them one by one; and broken framing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ maxima = st.sampled_from([1, 128, 129, 32768])
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, Groups]:
-    """A max parallelism, and some of its key groups, ascending."""
+    """Draw a max parallelism, and records of some of its key groups in ascending order."""
     max_parallelism = draw(maxima)
     groups = draw(
         st.dictionaries(
@@ -55,7 +55,7 @@ def starts_of(groups: Sequence[bytes]) -> np.ndarray:
 
 
 def cut(data: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
-    """The data in chunks of the sizes, again and again; some may be empty."""
+    """Yield the data in chunks of these sizes, which are repeated until the end; chunks may be empty."""
     at = i = 0
     while at < len(data):
         size = sizes[i % len(sizes)] if any(sizes) else len(data)
@@ -94,7 +94,7 @@ def test_all_records_are_read_with_any_chunks_and_buffers(
     data = written(max_parallelism, groups)
     with small(buffer, at_once):
         reader = RecordReader(max_parallelism, STATES)
-        for _ in range(2):  # its buffers are used again
+        for _ in range(2):  # the second read reuses the buffers
             seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
             assert seen == expected(groups)
     assert [pair for group in data for pair in read_group(group, max_parallelism)] == seen
@@ -196,7 +196,7 @@ def test_damaged_group_is_refused_or_gives_other_records(
 A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")
 GROUP_3 = write_group(3, [A, B], 128)
 SECOND = len(write_group(3, [A], 128))
-"""Where the second record begins: its state's id behind the first one belongs to that."""
+"""Offset at which the second record begins; the state id before it belongs to the first one."""
 
 
 def with_bytes(at: int, data: bytes) -> bytes:

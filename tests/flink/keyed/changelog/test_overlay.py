@@ -1,4 +1,4 @@
-"""Changes over records, against a slow twin that holds all state and applies one change after the other."""
+"""Changes over records, compared with a slow twin that holds all state and applies one change after the other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def text(word: str) -> bytes:
 
 @dataclass
 class Twin:
-    """All state by (key, namespace); of maps a dictionary, of lists and sums what they were put together of."""
+    """Slow twin with all state by (key, namespace): maps as dictionaries, lists and sums as their parts."""
 
     key: JavaType
     namespace: JavaType
@@ -76,7 +76,7 @@ class Twin:
         return sorted(all_records)
 
     def apply(self, state: int, operation: Operation, key: bytes, namespace: bytes, texts: Sequence[str]) -> bytes:
-        """Returns the bytes of the change."""
+        """Apply a change, and return its bytes."""
         head = bytes((operation,)) + struct.pack(">h", 40 + state) + key + namespace
         written = [text(word) for word in texts]
         if state == MAP:
@@ -122,7 +122,7 @@ class Twin:
 
 
 def values_of(kind: JavaType) -> Sequence[object]:
-    """Few, so that they come again."""
+    """Return a few values, so that examples draw the same ones repeatedly."""
     return [tuple(map(ord, word)) for word in ("", "k", "key")] if kind is TEXT else [0, -1]
 
 
@@ -136,7 +136,7 @@ OPERATIONS = {
 
 
 class Drawn:
-    """Changes of a twin, as they are logged."""
+    """Drawn changes, which are applied to a twin and returned as the changelog has them."""
 
     def __init__(self, data: st.DataObject, key: JavaType, namespace: JavaType) -> None:
         self.data = data
@@ -204,7 +204,7 @@ def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int
 def test_changes_applied_to_base_records_give_the_state_of_the_slow_twin(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
-    """For any previous records, in batches of any size."""
+    """This holds for any earlier records, in batches of any size."""
     drawn = Drawn(data, key, namespace)
     drawn.changes(12)
     before = data.draw(st.permutations(drawn.twin.records()))

@@ -17,7 +17,7 @@ HEAP = [
     if keyed.stream.framing is Framing.HEAP and keyed.stream.parsed is not None
 ]
 STATE_SIZE = {False: 6, True: 24}
-"""Bytes of a state without entries, by whether it is compressed."""
+"""Bytes of a state without entries: uncompressed (False) and compressed (True)."""
 
 
 def states_of(block: bytes, header: KeyedHeader) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The entries of heap key groups as the records that canonical state has of them, against a slow twin."""
+"""Entries of heap key groups, read as the records that canonical state has for them, compared with a slow twin."""
 
 from __future__ import annotations
 

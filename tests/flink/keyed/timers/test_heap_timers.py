@@ -1,4 +1,4 @@
-"""Timers of raw keyed state: told from anything else, read as the records that canonical state has, and back."""
+"""Timers in raw keyed state: recognised, read as the records that canonical state has for them, and written back."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data:
 def rewritten(
     block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
 ) -> bytes:
-    """A key group with the services that `like` has, written anew from its records; for `cuts`, see `runs_of`."""
+    """Return a key group with the services of `like`, written from the block's records; for `cuts`, see `runs_of`."""
     runs = runs_of(read(reader_of(like, max_parallelism), {7: block}), new_max_parallelism, cuts)
     writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
     return b"".join(map(bytes, writer.write(runs)))

@@ -1,4 +1,4 @@
-"""Keys that may have changed, found from the entries of files that two states of a database do not share.
+"""Keys that may have changed, found in the entries of the files that only one of two states of a database has.
 
 The databases are models of an LSM tree: files that are written, merged into the next level, and never changed. A model
 may also go back to an earlier state, as a job does that is restored, and use its sequence numbers a second time.
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class File:
-    """Entries in RocksDB's order; every file is another one, whatever it holds."""
+    """An SST file with entries in RocksDB's order; every file has its own number, even if entries are equal."""
 
     entries: tuple[Entry, ...]
     number: int = field(default_factory=lambda: next(_numbers))
@@ -56,7 +56,7 @@ class File:
 
 @dataclass
 class Tree:
-    """Levels of files; those of level 0 are the newest first and overlap."""
+    """A model of an LSM tree: levels of files; those of level 0 overlap, the newest first."""
 
     levels: list[list[File]] = field(default_factory=lambda: [[] for _ in range(LEVELS)])
     sequence: int = 0
@@ -90,11 +90,11 @@ class Tree:
 
     @property
     def files(self) -> dict[int, tuple[int, File]]:
-        """(level, file) by the number of the file."""
+        """Return (level, file) by the number of the file."""
         return {file.number: (number, file) for number, level in enumerate(self.levels) for file in level}
 
     def live(self) -> dict[bytes, bytes]:
-        """The value of each key, as a read finds it: level by level, the newest file first."""
+        """Return the value of each key as a read finds it: level by level, the newest file first."""
         entries: dict[bytes, list[Entry]] = {}
         for level in self.levels:
             for file in level:
@@ -119,7 +119,7 @@ def _value(entries: Sequence[Entry]) -> bytes | None:
 
 
 def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
-    """Entries that compaction leaves: in the last level, neither deletes nor sequence numbers."""
+    """Return the entries after a compaction; in the last level without deletes and sequence numbers."""
     left: list[Entry] = []
     for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
         seen = list(own)
@@ -135,7 +135,7 @@ def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
 
 
 class Blocks:
-    """Stands for an SST file: some entries to a block."""
+    """Stand-in for an SST file, with a few entries in each block."""
 
     path = "/somewhere/000001.sst"
 
@@ -153,7 +153,7 @@ class Blocks:
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:
-    """A data block, whose keys leave out what they have in common with the one before."""
+    """Return a data block, whose keys omit the prefix that they share with the key before."""
     data, before = b"", b""
     for entry in entries:
         key = entry.key + struct.pack("<Q", entry.sequence << 8 | entry.kind)
@@ -185,7 +185,7 @@ def candidates(before: Tree, after: Tree, at_once: int = 2) -> list[bytes]:
 
 
 def histories(rng: Random) -> Iterator[Tree]:
-    """States of one database, which sometimes goes back to an earlier one."""
+    """Draw the successive states of a database, which sometimes returns to an earlier state."""
     tree, states = Tree(), [Tree()]
     for _ in range(rng.randint(2, 14)):
         step = rng.random()

@@ -41,7 +41,7 @@ _MOST_LISTED = 10_000
 _RETURNED_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
 
-_SHOWN, _SHOWN_BEFORE = 32, 4
+_SHOWN_BYTES, _SHOWN_BYTES_BEFORE = 32, 4
 """Number of bytes of a value that are shown, and how many of these come before the first difference."""
 
 
@@ -231,13 +231,13 @@ def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, st
 def _display_start(a: bytes, b: bytes) -> int:
     """Return the offset from which to show both values, so that their first difference is visible."""
     at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
-    return at - _SHOWN_BEFORE if at >= _SHOWN else 0
+    return at - _SHOWN_BYTES_BEFORE if at >= _SHOWN_BYTES else 0
 
 
 def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     if not records:
         return None
-    size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]
+    size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN_BYTES]
     times = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     ellipsis = "…" if size > begin + len(value) else ""

@@ -14,7 +14,7 @@ from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.record_sources import RecordSource
 from rescale.execution.sources.spans import span
-from rescale.flink.advice import WRONG_OFFSETS
+from rescale.flink.advice import UPGRADE_FLINK_FIRST
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.snapshot.locate import Extent
@@ -81,7 +81,7 @@ class Digester:
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
-            advice = WRONG_OFFSETS if unit.deflated and error.path is None else None
+            advice = UPGRADE_FLINK_FIRST if unit.deflated and error.path is None else None
             raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 

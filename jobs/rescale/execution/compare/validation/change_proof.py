@@ -260,19 +260,19 @@ class ChangeProof:
         states = {}
         for name in sorted({name for database in databases for name in database.states}):
             before = certified.states.get(name, CertifiedState(0, "0"))
-            lost, gained = removed.get(name, StateDigest()), added.get(name, StateDigest())
-            records = before.records - lost.records + gained.records
+            removed_digest, added_digest = removed.get(name, StateDigest()), added.get(name, StateDigest())
+            records = before.records - removed_digest.records + added_digest.records
             if records < 0:
                 raise IntegrityError(
                     "more records were removed from a state than the base's certificate counts",
                     operator=operator.label,
                     state=name,
                     expected=f"at most {before.records}",
-                    found=lost.records,
+                    found=removed_digest.records,
                     advice=RERUN_ADVICE,
                 )
             if records:
-                digest = (int(before.digest, 16) - lost.digest + gained.digest) % MODULUS
+                digest = (int(before.digest, 16) - removed_digest.digest + added_digest.digest) % MODULUS
                 states[name] = CertifiedState(records, f"{digest:032x}")
         return states
 

@@ -9,14 +9,14 @@ from rescale.flink.compiled import compiled
 
 
 @compiled
-def count_distinct(codes: Codes, table: Longs, count: int, most: int) -> int:
-    """Add the codes to `table`; return `count` plus the number of codes that were new, up to `most`.
+def count_distinct(codes: Codes, table: Longs, count: int, limit: int) -> int:
+    """Add the codes to `table`; return `count` plus the number of codes that were new, up to `limit`.
 
-    The length of the table is a power of two and more than twice `most`; empty places hold -1.
+    The length of the table is a power of two and more than twice `limit`; empty places hold -1.
     """
     mask = len(table) - 1
     for code in codes:
-        if count >= most:
+        if count >= limit:
             break
         key = np.int64(code) & 0xFFFFFFFF
         place = key * 0x9E3779B1 >> 8 & mask

@@ -14,7 +14,7 @@ from rescale.execution.compare.source_digests import digest_records
 from rescale.execution.compare.validation.key_counter import KeyCounter
 from rescale.execution.compare.validation.read_back import read_side
 from rescale.execution.sources.record_sources import RecordSource
-from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.blocks.records import Records
@@ -65,7 +65,7 @@ class RecordComparer:
     result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
-        advice = CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None
+        advice = ASK_FOR_CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None
         return read_side(partial(self._tally, check), check.label, in_result=check.in_result, advice=advice)
 
     def _tally(self, check: RecordCheck) -> RecordTally:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.ttl.old_records import LeftOut
 from rescale.flink.keys.pojo_formulas import KNOWN
@@ -90,5 +90,5 @@ def _compare_duplicates(operator: Operator, keyed: Mapping[str, StateDigest], ra
                 state=state,
                 expected=f"{keyed_digest.records} records with digest {keyed_digest.digest:032x}",
                 found=f"{raw_digest.records} raw keyed records with digest {raw_digest.digest:032x}",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )

@@ -57,7 +57,7 @@ _LIMIT_OF_FILES_NOT_READ = (
 
 _LIMIT_OF_CHANGES = (
     "in directories that continue the base, only changed rows were read: that the base holds what its own source held "
-    "is proven by the base's certificate alone; a file that both checkpoints refer to counts as unchanged if its size "
+    "is proven only by the base's certificate; a file that both checkpoints refer to counts as unchanged if its size "
     "and its ETag or modification time are unchanged (a validation with the proof `records` reads all rows)"
 )
 _LIMIT_OF_CHECKSUMS = (

@@ -14,7 +14,7 @@ from itertools import takewhile
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.slices import ADVICE, FAILED_REPEATEDLY
+from rescale.execution.tasks.slices import FAILED_REPEATEDLY, RESUME_ADVICE
 from rescale.text.errors import InternalError, RescaleError, StoreError
 
 _POLL_SECONDS = 1.0
@@ -40,17 +40,17 @@ def spark_errors_raised() -> Iterator[None]:
     except Py4JJavaError as error:
         raise error_of_failed_task(str(error)) from None
     except (Py4JError, ConnectionError) as error:
-        raise StoreError("Spark's JVM has ended", found=repr(error), advice=ADVICE) from None
+        raise StoreError("Spark's JVM has ended", found=repr(error), advice=RESUME_ADVICE) from None
 
 
 @contextmanager
-def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+def progress_reported(progress: Progress, bytes_done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
     finished = threading.Event()
 
     def report() -> None:
         while not finished.wait(_POLL_SECONDS):
-            progress.update(done())
+            progress.update(bytes_done())
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()
@@ -59,7 +59,7 @@ def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[N
     finally:
         finished.set()
         reporter.join()
-    progress.finish(done())
+    progress.finish(bytes_done())
 
 
 def error_of_failed_task(text: str) -> RescaleError:
@@ -75,14 +75,14 @@ def error_of_failed_task(text: str) -> RescaleError:
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
     ours = RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
     if ours is not None:
-        return ours if ours.final else ours.located(advice=ADVICE)
+        return ours if ours.final else ours.located(advice=RESUME_ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
-        return StoreError(FAILED_REPEATEDLY, found=summary, advice=ADVICE)
+        return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)
     return InternalError.from_message(summary, "\n".join(traceback))
 
 
 def _jvm_error(message: str) -> StoreError:
     """Return the error for a failure outside of Python, with the message of the JVM's exception."""
     failure = "Spark has stopped" if any(part in message for part in _STOPPED) else FAILED_REPEATEDLY
-    return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=ADVICE)
+    return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=RESUME_ADVICE)

@@ -36,10 +36,10 @@ def watch(
     resources: str,
     ended: threading.Event,
     first: float = FIRST_SECONDS,
-    again: float = AGAIN_SECONDS,
+    interval: float = AGAIN_SECONDS,
     poll: float = _POLL_SECONDS,
 ) -> None:
-    """Print the required `resources` after `first` seconds, then every `again` seconds, until there are executors.
+    """Print the required `resources` after `first` seconds, then every `interval` seconds, until there are executors.
 
     Ends silently if Spark has stopped, which code that uses Spark reports.
     """
@@ -50,7 +50,7 @@ def watch(
                 return
             waited += poll
             if waited >= due:
-                due += again
+                due += interval
                 print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 

@@ -57,7 +57,7 @@ def stream_parts(
     """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
     total = sum(size for _, size in ranges)
     size_of_parts = part_size(plan, total)
-    smallest = max(limits.smallest, -(-total // limits.most))
+    smallest = max(limits.smallest, -(-total // limits.most_parts))
     work_items: list[PartsWork] = []
     waiting: list[str] = []
     part, offset, waiting_size = 1, 0, 0

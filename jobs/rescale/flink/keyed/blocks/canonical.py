@@ -17,7 +17,7 @@ import numpy as np
 
 from rescale.text.errors import SnapshotError
 
-_WRONG = (
+_ERROR_TEXTS = (
     "",
     "a state id that is not in the header",
     "an impossible length",
@@ -46,7 +46,7 @@ class StateIdTranslator:
         walked, wrong = id_loop.translate_ids(data, self._progress, self._table)
         if wrong != id_loop.FINE:
             raise SnapshotError(
-                f"the framing of a key group is broken: {_WRONG[wrong]}", offset=self._position + int(walked)
+                f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=self._position + int(walked)
             )
         translated = data.tobytes()
         self._carried = translated[walked:]

@@ -28,7 +28,7 @@ RECORDS_AT_ONCE = 1 << 15
 Readers for sorting use a multiple of both, for longer runs.
 """
 
-_WRONG = (
+_ERROR_TEXTS = (
     "",
     "a state id that is not in the header",
     "an impossible length",
@@ -120,7 +120,9 @@ class RecordReader:
                     if wrong == record_walk.BAD_ID and not self._states_are_known:
                         raise _too_many_states(int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin)
                     if wrong:
-                        raise SnapshotError(f"the framing of a key group is broken: {_WRONG[wrong]}", offset=origin)
+                        raise SnapshotError(
+                            f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=origin
+                        )
                 self._buffer[: filled - begin] = self._buffer[begin:filled]
                 filled -= begin
                 if chunk is None:

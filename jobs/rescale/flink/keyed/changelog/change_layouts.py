@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
@@ -75,7 +75,7 @@ def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
         return _layout(header.key_serializer, state)
     except UnsupportedError as error:
         what = f"the changes of a state cannot be replayed: {error.what}"
-        raise error.recast(UnsupportedError, what, state=state.name, advice=MATERIALISED) from None
+        raise error.recast(UnsupportedError, what, state=state.name, advice=MATERIALISE_CHANGELOG) from None
 
 
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeLayout:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -121,7 +121,7 @@ class _Contents:
                 offset=self._offset,
                 expected=f"at most {LARGEST_RECORD} bytes",
                 found=f"{size} bytes",
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
         parts, available = [self._data[self._at :]], len(self._data) - self._at
         for chunk in self._chunks:

@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.state_meta_info import StateMetaInfo, read_state_meta_info
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -58,7 +58,7 @@ def read_logged_state(change: bytes) -> LoggedState:
             "a changelog entry of key group -1 does not describe a state",
             expected=f"{Operation.METADATA.name} ({Operation.METADATA})",
             found=operation_name(operation),
-            advice=MATERIALISED,
+            advice=MATERIALISE_CHANGELOG,
         )
     version = reader.i32()
     if version not in _VERSIONS:
@@ -66,7 +66,7 @@ def read_logged_state(change: bytes) -> LoggedState:
             "the descriptions of states in a changelog have an unknown version",
             expected=" or ".join(map(str, _VERSIONS)),
             found=version,
-            advice=MATERIALISED,
+            advice=MATERIALISE_CHANGELOG,
         )
     info = read_state_meta_info(reader)
     if reader.remaining < _TAIL.size:

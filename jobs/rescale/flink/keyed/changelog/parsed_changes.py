@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
 from rescale.flink.keyed.changelog.logged_states import CHANGE_HEAD_SIZE, Operation, operation_name
@@ -43,7 +43,7 @@ class RawChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Places:
+class _ChangeParts:
     """Indices of all changes to a state, with the starts and ends of their keys, and the ends of their namespaces."""
 
     numbers: Longs
@@ -70,9 +70,9 @@ def parsed_changes(
     for state, layout in layouts.items():
         numbers = np.flatnonzero(states == state)
         _check_operations(layout, array[starts[numbers]])
-        places = _places(layout, array, starts[numbers], limits[numbers], numbers)
-        _check_key_groups(layout, array, places, limits[numbers], groups[numbers], max_parallelism)
-        key_starts[numbers], key_ends[numbers], scope_ends[numbers] = places.keys, places.key_ends, places.scope_ends
+        parts = _find_parts(layout, array, starts[numbers], limits[numbers], numbers)
+        _check_key_groups(layout, array, parts, limits[numbers], groups[numbers], max_parallelism)
+        key_starts[numbers], key_ends[numbers], scope_ends[numbers] = parts.keys, parts.key_ends, parts.scope_ends
     columns = (starts, limits, key_starts, key_ends, scope_ends)
     return [
         Change(
@@ -89,13 +89,13 @@ def parsed_changes(
     ]
 
 
-def _places(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, numbers: Longs) -> _Places:
+def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, numbers: Longs) -> _ChangeParts:
     begins = starts + CHANGE_HEAD_SIZE
     if layout.kind is EntryKind.ELEMENT:
-        return _Places(numbers, begins, begins, begins)
+        return _ChangeParts(numbers, begins, begins, begins)
     key_ends = _ends(layout, layout.key, "key", data, begins, limits)
     scope_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
-    return _Places(numbers, begins, key_ends, scope_ends)
+    return _ChangeParts(numbers, begins, key_ends, scope_ends)
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
@@ -117,12 +117,12 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
                 expected=f"of a {layout.state.state_type} state: "
                 + ", ".join(operation.name for operation in sorted(layout.operations)),
                 found=operation_name(code),
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
 
 
 def _check_key_groups(
-    layout: ChangeLayout, data: Bytes, places: _Places, limits: Longs, groups: Longs, max_parallelism: int
+    layout: ChangeLayout, data: Bytes, parts: _ChangeParts, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
     """Raise `SnapshotError` for a change under a wrong key group.
 
@@ -130,9 +130,9 @@ def _check_key_groups(
     """
     if not layout.key.hashable:
         return
-    begins = places.keys
+    begins = parts.keys
     if layout.kind is EntryKind.ELEMENT:
-        added = data[places.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
+        added = data[parts.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
         begins = begins + TIME_SIZE + np.where(added, _COUNT_SIZE, 0)
     walked = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
     codes = walked.codes
@@ -146,7 +146,7 @@ def _check_key_groups(
             state=layout.state.name,
             expected=f"key group {key_groups_of_hashes(codes[index : index + 1], max_parallelism)[0]}",
             found=f"key group {groups[index]}",
-            advice=MATERIALISED,
+            advice=MATERIALISE_CHANGELOG,
         )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.advice import MATERIALISED
+from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.parsed_changes import Change
@@ -86,7 +86,7 @@ class ReplayedState:
                 state=self.layout.state.name,
                 expected="at most one namespace with a value, or a later change that sets the merged value",
                 found=f"{Operation.MERGE_NS.name} of {len(parts)} values",
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
         return parts[0]
 
@@ -212,7 +212,7 @@ class ReplayedState:
                 "the values of a change cannot be delimited, because their type is unknown",
                 state=self.layout.state.name,
                 found=f"{number} values of {change.operation.name}",
-                advice=MATERIALISED,
+                advice=MATERIALISE_CHANGELOG,
             )
         if number > len(change.payload):
             raise self._damaged(change, f"an impossible count: {number}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import plain_stream
 from rescale.flink.keyed.header import KeyedHeader
@@ -58,4 +58,4 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         begin = reader.position
         format_value(compile_program(header.key_serializer).tree, reader)
         return block[begin : reader.position]
-    raise UnsupportedError("a key group in heap framing may have several keys", advice=CANONICAL)
+    raise UnsupportedError("a key group in heap framing may have several keys", advice=RESCALE_CANONICAL_SAVEPOINT)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer, serializer_of
 from rescale.flink.serializers.program import compile_key_program, compile_program
@@ -98,7 +98,7 @@ def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryL
         return _layout(key_serializer, state)
     except UnsupportedError as error:
         what = f"entries of the heap's format have no lengths, and {error.what}"
-        raise error.recast(UnsupportedError, what, state=state.name, advice=CANONICAL) from None
+        raise error.recast(UnsupportedError, what, state=state.name, advice=RESCALE_CANONICAL_SAVEPOINT) from None
 
 
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.key_groups import prefix_size
@@ -22,7 +22,7 @@ from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Rec
 from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, EntryLayout, entry_layouts
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS
 from rescale.flink.serializers.type_tree import takes_bytes
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -31,7 +31,7 @@ NUMBER_SIZE = 4
 
 _WHAT = "the heap"
 _INCOMPLETE = (2, 3)
-"""Error codes (indices of `WRONG`) of a value that may only be incomplete."""
+"""Error codes (indices of `ERROR_TEXTS`) of a value that may only be incomplete."""
 
 
 class HeapReader:
@@ -156,19 +156,19 @@ class HeapReader:
                 offset=block.offset,
                 state=self._names[state_id],
                 expected=f"at most {LARGEST_RECORD} bytes",
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
     def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
         if wrong == SUBCLASS:
             return UnsupportedError(
                 f"entries of the heap's format have no lengths, and an entry in key group {block.key_group} contains "
-                f"{WRONG[wrong]}",
+                f"{ERROR_TEXTS[wrong]}",
                 offset=block.offset,
                 state=self._names[state_id],
-                advice=CANONICAL,
+                advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        what = f"has an entry that cannot be read: {WRONG[wrong]}"
+        what = f"has an entry that cannot be read: {ERROR_TEXTS[wrong]}"
         early = wrong in _INCOMPLETE
         error = block.ends_too_early(what) if early else block.error(what)
         return error.located(state=self._names[state_id])

@@ -13,10 +13,10 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.heap.heap_entries import EntryKind, entry_layouts
-from rescale.flink.keyed.timers.timer_writer import Run
+from rescale.flink.keyed.timers.timer_writer import RecordBlock
 from rescale.text.errors import IntegrityError
 
-_STATE = struct.Struct(">hi")
+_STATE_HEAD = struct.Struct(">hi")
 
 
 class HeapWriter:
@@ -38,26 +38,26 @@ class HeapWriter:
         """Return the bytes of a key group without entries."""
         return empty_group(key_group, self._header)
 
-    def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+    def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
         """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `records(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
+        `blocks_of(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
         entries precedes them. Raises `IntegrityError`, which names the state, for a malformed key.
         """
         yield key_group.to_bytes(4, "big")
         for state_id in range(len(self._layouts)):
-            pieces = self._state(state_id, records)
+            pieces = self._state(state_id, blocks_of)
             if self._header.compressed:
                 yield from compressed(map(bytes, pieces))
             else:
                 yield from pieces
 
-    def _state(self, state_id: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+    def _state(self, state_id: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
         from rescale.flink.keyed.blocks.block_loop import count_records
 
-        yield _STATE.pack(state_id, sum(count_records(*run) for run in records(state_id)))
-        for run in records(state_id):
-            yield self._entries(state_id, *run)
+        yield _STATE_HEAD.pack(state_id, sum(count_records(*block) for block in blocks_of(state_id)))
+        for block in blocks_of(state_id):
+            yield self._entries(state_id, *block)
 
     def _entries(self, state_id: int, data: Bytes, begin: int, end: int) -> memoryview:
         from rescale.flink.keyed.heap.heap_write_loop import put_entries

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.encoding.binary import decode_modified_utf8
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
@@ -66,7 +66,7 @@ class TimerReader:
                 f"key group {block.key_group} has a timer service that other key groups of its stream do not have",
                 offset=block.offset,
                 found=str(unknown),
-                advice=f"rescale the snapshot from which this one was made, or {CANONICAL}",
+                advice=f"rescale the snapshot from which this one was made, or {RESCALE_CANONICAL_SAVEPOINT}",
             ) from None
         expected = service.serializers
         if block.take(len(expected)) != expected:

@@ -12,7 +12,7 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, services_of
 
-Run = tuple[Bytes, int, int]
+RecordBlock = tuple[Bytes, int, int]
 """A block of records (`block_loop`): a buffer, and the begin and the end of the block in it."""
 
 
@@ -30,10 +30,10 @@ class TimerWriter:
         self._out = np.empty(0, np.uint8)
         self.empty = b"".join(self.write(lambda _: ()))
 
-    def write(self, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+    def write(self, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
         """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `records(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
+        `blocks_of(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
         timers precedes them.
         """
         from rescale.flink.keyed.blocks.block_loop import count_records
@@ -42,9 +42,9 @@ class TimerWriter:
         for number, head in enumerate(self._services):
             yield head
             for state_id in (2 * number + 1, 2 * number):
-                yield _i32(sum(count_records(*run) for run in records(state_id)))
-                for run in records(state_id):
-                    yield self._timers(*run)
+                yield _i32(sum(count_records(*block) for block in blocks_of(state_id)))
+                for block in blocks_of(state_id):
+                    yield self._timers(*block)
 
     def _timers(self, data: Bytes, begin: int, end: int) -> memoryview:
         from rescale.flink.keyed.timers.timer_loop import copy_records

@@ -29,9 +29,9 @@ def _time(data: Bytes, at: Long) -> Long:
 
 @compiled
 def unmark_old(
-    data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, untils: Longs, keep: Flags
+    data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, keep: Flags
 ) -> Long:
-    """Clear the flags of old values, and of old values in maps; a value is old up to the time `untils[state id]`.
+    """Clear the flags of old values, and of old values in maps; a value is old up to the time `cutoffs[state id]`.
 
     `kinds` has the `EntryKind` of each state, and another number for a state without a rule. The records of lists and
     of states without a rule stay. Returns the index of a value that is too short to have a time; -1 if there is none.
@@ -47,7 +47,7 @@ def unmark_old(
             at += 1
         if at + TIME_SIZE > ends[i]:
             return i
-        if _time(data, at) <= untils[states[i]]:
+        if _time(data, at) <= cutoffs[states[i]]:
             keep[i] = False
     return np.int64(-1)
 
@@ -111,11 +111,11 @@ def find_elements(
     depth: int,
     owners: Longs,
     begins: Longs,
-    behinds: Longs,
+    element_ends: Longs,
 ) -> tuple[Long, Long, Long]:
     """Find the elements of the lists with the indices `chosen`.
 
-    For each element, `owners` gets the index of its list, `begins` the start of its time, and `behinds` its end.
+    For each element, `owners` gets the index of its list, `begins` the start of its time, and `element_ends` its end.
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read, error
     code); the code is `FINE` if all lists can be read.
     """
@@ -127,7 +127,7 @@ def find_elements(
             behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
             if wrong != FINE:
                 return count, i, wrong
-            owners[count], begins[count], behinds[count] = i, at, behind
+            owners[count], begins[count], element_ends[count] = i, at, behind
             count += 1
             at = behind + 1
     return count, np.int64(-1), np.int64(FINE)

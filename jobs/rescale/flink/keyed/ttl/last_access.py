@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.rows.core import LONG
 from rescale.flink.serializers.rows.streaming import TTL, TTL_AWARE
@@ -102,5 +102,7 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
 def unreadable_time(name: str, wrong: int | None = None) -> SnapshotError | UnsupportedError:
     """Return the error for a value of the state `name` that has no readable time; `wrong` is a list's error code."""
     if wrong == SUBCLASS:
-        return UnsupportedError(f"an element of a list cannot be delimited: it contains {WRONG[wrong]}", state=name)
+        return UnsupportedError(
+            f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[wrong]}", state=name
+        )
     return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)

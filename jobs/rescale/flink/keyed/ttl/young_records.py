@@ -22,9 +22,9 @@ class YoungRecords:
         self._names = {rule.state_id: rule.name for rule in rules}
         self._lists = [rule for rule in rules if rule.kind is EntryKind.LIST]
         self._kinds = np.full(number_of_states, _NO_RULE, np.int64)
-        self._untils = np.zeros(number_of_states, np.int64)
+        self._cutoffs = np.zeros(number_of_states, np.int64)
         for rule in rules:
-            self._kinds[rule.state_id], self._untils[rule.state_id] = rule.kind, rule.until
+            self._kinds[rule.state_id], self._cutoffs[rule.state_id] = rule.kind, rule.until
 
     def of(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements; `records` does not change.
@@ -35,7 +35,7 @@ class YoungRecords:
 
         keep = np.ones(len(records), np.bool_)
         wrong_index = age_loop.unmark_old(
-            records.data, records.limits, records.ends, records.states, self._kinds, self._untils, keep
+            records.data, records.limits, records.ends, records.states, self._kinds, self._cutoffs, keep
         )
         if wrong_index >= 0:
             raise unreadable_time(self._names[int(records.states[wrong_index])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rescale.flink.advice import DIVISORS
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC, constants, fields, kryo, outer_fields, pojo
 from rescale.flink.serializers.rows.families import (
@@ -100,7 +100,8 @@ def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     (class_name,) = snapshot.values("class")
     if len(snapshot.nested) < len(names) + len(registered):
         raise UnsupportedError(
-            f"the fields of POJO {class_name} are not all known: their snapshots are missing", advice=DIVISORS
+            f"the fields of POJO {class_name} are not all known: their snapshots are missing",
+            advice=DIVISORS_NEED_NO_HASH,
         )
     trees = tuple(_by_content(tree_of(field)) for field in snapshot.nested[: len(names)])
     return Flagged(class_name, names, trees)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.advice import NEW_SINK
+from rescale.flink.advice import REPLACE_SINK
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import fields, outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
@@ -77,7 +77,7 @@ ROWS = (
         {2: "1.8", 3: "1.14.0", 4: "1.14.3"},
         outer=outer_fields("supportsNullTransaction:flag", since=4),
         until=LAST_OF_FLINK_1,
-        way=NEW_SINK,
+        way=REPLACE_SINK,
     ),
     composite_row(
         _SINK + "legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot",

@@ -186,12 +186,12 @@ def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
         if file.largest_sequence > 0
     )
     points = sorted({point for first, end, _ in ranges for point in (first, end)})
-    oldest, open_ranges, begun = [], list[tuple[int, bytes]](), 0
+    oldest, open_ranges, next_range = [], list[tuple[int, bytes]](), 0
     for point in points:
-        while begun < len(ranges) and ranges[begun][0] <= point:
-            _, end, sequence = ranges[begun]
+        while next_range < len(ranges) and ranges[next_range][0] <= point:
+            _, end, sequence = ranges[next_range]
             heappush(open_ranges, (sequence, end))
-            begun += 1
+            next_range += 1
         while open_ranges and open_ranges[0][1] <= point:
             heappop(open_ranges)
         oldest.append(open_ranges[0][0] if open_ranges else ABOVE_ALL_SEQUENCES)
