@@ -13,7 +13,7 @@ from rescale.storage.store import open_store
 from support import warm
 from support.clocks import Clock, ClockShift
 from support.faults import Faults, Kind
-from support.resuming import KILLED, Case, assert_right, is_there
+from support.resuming import KILLED, Case, assert_right, is_published
 
 _NEGATIVE = re.compile(r"\s-\d[\d.]* (s|second|minute|hour)")
 
@@ -43,7 +43,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
         clock.put(hours)
         assert case.discard(other, discarded) == 0, warm.output(discarded)
         assert not open_store(other).list(other)
-        assert not is_there(other)
+        assert not is_published(other)
 
 
 def be_refused(case: Case, clock: Clock) -> None:
@@ -59,7 +59,7 @@ def be_refused(case: Case, clock: Clock) -> None:
         assert "found: RequestTimeTooSkewed" in said
         assert "set the clock, then run the same command again" in said
         assert "Traceback" not in said
-        assert not is_there(target)
+        assert not is_published(target)
         _done(case, target, case.faults())
 
 

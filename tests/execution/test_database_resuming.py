@@ -16,7 +16,7 @@ from rescale.storage.store import open_store
 from support import warm
 from support.edited import edit, relocated
 from support.faults import WRITES, Faults, Kind
-from support.resuming import KILLED, Case, assert_right, assert_right_or_unpublished, is_there, real_run
+from support.resuming import KILLED, Case, assert_right, assert_right_or_unpublished, is_published, real_run
 from support.slow import Share, in_shares
 
 SHAPES = {
@@ -104,7 +104,7 @@ def test_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch:
     ]
     for i, (kind, where, at, code) in enumerate(stages):
         assert real_run(command, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
-        assert is_there(target) == (code == 0)
+        assert is_published(target) == (code == 0)
         if i == 0:
             assert list(scratch.glob("rescale-tasks-*/*database*"))
     assert_right(target, str(source))

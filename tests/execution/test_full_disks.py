@@ -16,7 +16,7 @@ from big_savepoint import write_savepoint
 from support import snapshots, warm
 from support.disks import MIB, Disk, Share, disk_of, share_of_a_disk
 from support.faults import Faults
-from support.resuming import Case, assert_right, assert_right_or_unpublished, is_there
+from support.resuming import Case, assert_right, assert_right_or_unpublished, is_published
 from support.slow import slow
 
 ROOM = "make room there, or have the quota raised, then run the same command again"
@@ -88,7 +88,7 @@ def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised
         assert f"path: {share.path}/" in said, "the error does not name the place"
         assert f"what to do: {ROOM}" in said
         assert "Traceback" not in said
-        assert not is_there(target)
+        assert not is_published(target)
         assert case.run(dropped, case.faults()) == 1
         assert case.discard(dropped, discarded) == 0, warm.output(discarded)
         assert not Path(dropped).exists()
@@ -141,7 +141,7 @@ def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: D
     assert full.returncode == 1, full.stderr
     assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in full.stderr
     assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in full.stderr
-    assert not is_there(target)
+    assert not is_published(target)
     disk.resize(100 * MIB)
     again = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

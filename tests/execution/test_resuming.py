@@ -24,7 +24,7 @@ from support.resuming import (
     assert_right,
     assert_right_or_unpublished,
     case_on,
-    is_there,
+    is_published,
     real_run,
 )
 from support.s3 import unprotected_store
@@ -56,7 +56,7 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
     for k in share(range(1, case.calls() + 1)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
-        assert not is_there(target), f"at write {k}: `_metadata` was not the last write"
+        assert not is_published(target), f"at write {k}: `_metadata` was not the last write"
         case.succeed(target, f"at write {k}")
         assert_right(target)
 
@@ -262,7 +262,7 @@ def test_process_killed_in_any_step_is_resumed(
     )
     arguments = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
     assert real_run(arguments, first, tmp_path) == code
-    assert is_there(target) == (code == 0)
+    assert is_published(target) == (code == 0)
     if code == 1:
         assert any(scratch.glob("rescale-tasks-*")), "a driver that is killed leaves that"
     (others := scratch / "blockmgr-of-another").mkdir()

@@ -19,7 +19,7 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.flink.keyed.timers.timer_writer import Run
+from rescale.flink.keyed.timers.timer_writer import RecordBlock
 from rescale.flink.serializers import program
 from rescale.flink.serializers.registry import FLINK
 from support.canonical import Record
@@ -151,14 +151,14 @@ def read(
 
 def runs_of(
     records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
-) -> Callable[[int], Iterator[Run]]:
+) -> Callable[[int], Iterator[RecordBlock]]:
     """Return the function by which writers ask for the runs of a state; runs are cut behind so many of its records."""
     prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in records:
         key = prefix + record.key
         of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
 
-    def runs(state_id: int) -> Iterator[Run]:
+    def runs(state_id: int) -> Iterator[RecordBlock]:
         own = of_state[state_id]
         for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(own)), len(own)})):
             data = b"in front" + b"".join(own[first:last]) + b"behind"

@@ -17,7 +17,7 @@ from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
 from support.results import take_back
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_unpublished, case_on, is_there
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_unpublished, case_on, is_published
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
@@ -70,7 +70,7 @@ def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -
     for k in share(writes_of_records(case)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
-        assert not is_there(target)
+        assert not is_published(target)
         case.succeed(target, f"at write {k}")
         assert_whole(target)
 
@@ -96,7 +96,7 @@ def test_lost_answer_to_a_write_ends_with_exit_code_1_and_is_resumed(case: Case,
     for k in share(writes_of_records(case)[1::2]):
         target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
         assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
-        assert not is_there(target)
+        assert not is_published(target)
         case.succeed(target, f"at write {k}")
         assert_whole(target)
 

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import ByteAction, Progress
-from rescale.execution.tasks.slices import ADVICE, ATTEMPTS
+from rescale.execution.tasks.slices import ATTEMPTS, RESUME_ADVICE
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.text.errors import SnapshotError, StoreError
 
@@ -77,7 +77,7 @@ def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: 
     else:
         with pytest.raises(StoreError, match="the store answers nothing") as caught:
             pool.results(failing, range(8), progress())
-        assert caught.value.advice == ADVICE
+        assert caught.value.advice == RESUME_ADVICE
     assert (tmp_path / "4").stat().st_size == failures
 
 

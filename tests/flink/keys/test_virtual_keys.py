@@ -1,4 +1,4 @@
-"""One virtual key for every subtask, which belongs to that subtask and is the smallest such key."""
+"""Virtual keys: one for every subtask, which belongs to that subtask and is the smallest such key."""
 
 from __future__ import annotations
 

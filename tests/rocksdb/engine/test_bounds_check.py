@@ -116,7 +116,7 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
 def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
 ) -> None:
-    """So iteration over the rows does not check bounds.
+    """Iteration over the rows does not check bounds.
 
     The database is compacted first, because RocksDB ignores bounds of a few files in level 0.
     """

@@ -1,4 +1,4 @@
-"""One of the two databases whose changes are read (`change_records`): its own files, and the rows of its keys."""
+"""A database whose changes are read (`change_records`): its own files, and the rows of its keys."""
 
 from __future__ import annotations
 
