@@ -78,6 +78,7 @@ class Flink:
     """A Flink whose job has completed the checkpoint `number`; answers are not cached."""
 
     number = 7
+    state_size = 0
     interval = 10_000
     error: StoreError | None = None
 
@@ -90,13 +91,13 @@ class Flink:
     def latest_checkpoints(self, _: str) -> LatestCheckpoints:
         if self.error is not None:
             raise self.error
-        return LatestCheckpoints(completed=CompletedCheckpoint(id=self.number))
+        return LatestCheckpoints(completed=CompletedCheckpoint(id=self.number, state_size=self.state_size))
 
 
-def test_cancel_waits_until_the_answer_expires_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_watch, "_CANCEL_SECONDS", LIFETIME - 0.5)
-    monkeypatch.setattr(answer_watch, "_SHORT_LIFETIME", 1)
+@pytest.mark.parametrize(("state_bytes", "seconds"), [(8_000_000_000, 2.2), (10**12, LIFETIME - 0.5)])
+def test_cancel_waits_until_the_answer_expires_as_soon_as_the_state_needs(state_bytes: int, seconds: float) -> None:
     flink: Any = Flink()
+    flink.state_size = state_bytes
     with AnswerWatch(flink, "job") as answers:
         while answers._cached._number is None:
             time.sleep(0.01)
@@ -105,7 +106,7 @@ def test_cancel_waits_until_the_answer_expires_soon(monkeypatch: pytest.MonkeyPa
         waited = time.monotonic()
     made = answers._cached.after
     assert made is not None
-    assert waited >= made + 0.5
+    assert waited >= made + LIFETIME - seconds
 
 
 def test_cancel_does_not_wait_if_the_job_makes_checkpoints_often() -> None:
