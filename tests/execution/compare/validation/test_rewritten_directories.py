@@ -99,7 +99,7 @@ def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Sid
     def made(data: bytes | None) -> Snapshot:
         """Return the result with these bytes in place of a range tombstone."""
         first, *others = thirds(old)
-        (name, *_) = (output.name for output in assemble([sources(old)[0]], KeyGroupRange(0, 5), MAXIMUM).made[2:])
+        (name, *_) = (output.name for output in assemble([sources(old)[0]], KeyGroupRange(0, 5), MAXIMUM).new_files[2:])
         return result.of((*first[:2], first[2] | {name: data or b"x" * len(first[2][name])}), *others)
 
     assert compared(old, spoilt())
