@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rescale.cli.commands import run
 from rescale.cli.main import main
+from rescale.report.pages.planned import plan_document
 from rescale.runstate.follower.pins import Pins
 from rescale.snapshot.reading.opening import open_snapshot
 from support.checkpoints import Checkpoints, checkpoints_in
@@ -139,6 +141,38 @@ def test_invalid_value_is_refused_with_its_option(
     error = json.loads(capsys.readouterr().out)
     assert (error["option"], error["found"]) == (option, value)
     assert not Path(f"{target}.rescale").exists()
+
+
+def test_finish_of_a_job_that_still_runs_publishes_nothing(
+    job: Checkpoints, target: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job from this result would process the records after its checkpoint again."""
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+
+    monkeypatch.setattr(run, "plan_document", lambda *given: (job.copy_newest(4), plan_document(*given))[1])
+    capsys.readouterr()
+    code, error = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, error["found"]) == (2, "checkpoint 4")
+    assert "repeat this command" in error["advice"]
+    assert not Path(target, "_metadata").exists()
+    monkeypatch.undo()
+    assert follow(job, target, "--finish") == 0, "the rounds are gone"
+    assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
+
+
+def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    assert follow(job, target, "--finish") == 0
+    another = later_start(job, tmp_path, 4)
+    job.copy_newest(4)
+    capsys.readouterr()
+    for directory, other in ((job.directory, "checkpoint 4"), (another.directory, job.directory)):
+        code, error = answer(capsys, "follow", directory, "--target", target, "--finish")
+        assert (code, error["path"]) == (2, target)
+        assert error["found"].startswith(other)
+        assert "another target" in error["advice"]
 
 
 def test_finish_without_a_follower_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:

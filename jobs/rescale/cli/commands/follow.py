@@ -25,10 +25,11 @@ from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
-from rescale.runstate.publication import publish, published_plan
+from rescale.runstate.publication import publish, published_plan, was_published
 from rescale.runstate.states import refuse_unpublished
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.storage.files import owned
-from rescale.storage.locations import is_s3, normalise
+from rescale.storage.locations import contains, is_s3, normalise
 from rescale.text.errors import RequestError, in_option
 
 SUMMARY = "move a running job's checkpoints, round after round"
@@ -64,6 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := published_plan(target)) is not None:
+        _refuse_outdated(finished, checkpoints)
         _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     job = _job_of(arguments, checkpoints, target)
@@ -97,7 +99,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
     if planned.reason is not None:
         moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
         output.say(f"the last round moves {moved}, because it cannot continue the round before it: {planned.reason}")
-    rounds = described_rounds(follower.target)
+    rounds, plan = described_rounds(follower.target), planned.prepared.plan
     carry_out(
         planned.prepared,
         output,
@@ -106,8 +108,31 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         accept_unconditional=follower.accept_unconditional,
         yes=yes or bool(rounds),  # the shape is that of the rounds before
         rounds=rounds,
+        before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints),
     )
     remove_follower(follower.target)
+
+
+def _refuse_outdated(plan: Plan, checkpoints: str) -> None:
+    """Raise `RequestError` if a result is from another directory, or from an older checkpoint than the newest in it."""
+    newest = complete_checkpoints(checkpoints)[-1:]
+    if not contains(checkpoints, plan.source):
+        raise RequestError(
+            "the target holds a result from another directory of checkpoints",
+            path=plan.target,
+            expected=f"a result from the newest checkpoint in {checkpoints}",
+            found=plan.source,
+            advice="name another target",
+        )
+    if newest > [plan.checkpoint_id]:
+        next_step = "name another target" if was_published(plan) else "repeat this command"
+        raise RequestError(
+            "the job has completed another checkpoint since: what it did after that of the result would be repeated",
+            path=plan.target,
+            expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
+            found=f"checkpoint {newest[0]}",
+            advice=f"cancel the job if it still runs; then {next_step}",
+        )
 
 
 def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
@@ -82,10 +82,12 @@ def carry_out(
     accept_unconditional: bool,
     yes: bool = False,
     rounds: Sequence[Round] = (),
+    before_publishing: Callable[[], None] = lambda: None,
 ) -> None:
     """Move, validate and publish a plan, or resume that run; print the outcome.
 
-    `rounds` are the rounds that a follower made before this run.
+    `rounds` are the rounds that a follower made before this run. `before_publishing` raises an error if the validated
+    result must not be published.
     """
     plan = ready.plan
     proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
@@ -111,6 +113,7 @@ def carry_out(
 
             with errors_in_report(plan):
                 carry_out_plan(plan, proof, explain)
+        before_publishing()
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
     put_report(plan)  # even if an earlier run published: it may have ended before it wrote the report
