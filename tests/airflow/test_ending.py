@@ -17,8 +17,9 @@ from airflow.sdk import DAG
 
 from rescale.airflow import ending
 from rescale.airflow.ending import end_task
-from rescale.airflow.flink import starting
+from rescale.airflow.flink import job_record, starting
 from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.hand_overs import RunJar
@@ -35,11 +36,20 @@ from rescale.runstate.places import Places, pins_place, places_of
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
+from support.deferring import TaskState
 from support.filled_forms import PLACES, filled
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
 REMARK = "the job was not touched"
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch) -> TaskState:
+    """Return the state that all tasks of the run share."""
+    state = TaskState()
+    monkeypatch.setattr(job_record, "run_state", lambda _: state)
+    return state
 
 
 XComField = dict[tuple[str, str], Any]
@@ -152,7 +162,8 @@ OWN = {"dag": "a-dag", "run": "a-run"}
 def followed(plan: Plan) -> XComField:
     """Return the XComs of a run whose task that follows the job did not finish."""
     begin_following(plan.target, FollowedJob(BEFORE.directory, {}), accept_unconditional=False)
-    return {(FOLLOW, FOLLOWED): plan.target, (LOOK, "return_value"): LOOKED, ("go_back", "return_value"): RUNS}
+    looked = {"before": msgspec.to_builtins(msgspec.structs.replace(BEFORE, target=plan.target))}
+    return {(FOLLOW, FOLLOWED): plan.target, (LOOK, "return_value"): looked, ("go_back", "return_value"): RUNS}
 
 
 def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_left(plan: Plan) -> None:
@@ -290,6 +301,28 @@ def test_run_that_went_back_is_red_although_it_has_handed_the_job_over(plan: Pla
     error = ended({**published(plan), **handed, **back, ("announce", "return_value"): {}}, has_job=True)
     assert error.what.startswith("the result was published, but the job was started again as it was; the job 'clicks' ")
     assert f"runs again: job {'4' * 32} runs" in error.what
+
+
+def test_run_whose_job_was_handed_over_before_says_so(plan: Plan) -> None:
+    """The task that hands it over was cleared, and has no output any more."""
+    execute_without_spark(plan)
+    JobRecord("a-dag/a-run", BEFORE, None).note(Phase.STARTED)
+    xcoms = {**published(plan), (LOOK, "return_value"): LOOKED, ("go_back", NOTHING_TO_DO): "it was handed over"}
+    error = ended(xcoms, has_job=True, failed=(HAND_OVER,))
+    assert error.what.endswith(
+        f"the task {HAND_OVER!r} did not succeed; the job 'clicks' was handed over, and is left alone"
+    )
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+def test_run_that_cannot_look_at_its_job_again_says_that_the_job_was_stopped(phase: Phase | None) -> None:
+    """All tasks were cleared after the job was stopped, and the first one fails."""
+    if phase is not None:
+        JobRecord("a-dag/a-run", BEFORE, None).note(phase)
+    error = ended({}, has_job=True, failed=(LOOK,), back="upstream_failed")
+    is_stopped = phase in (Phase.STOPS, Phase.GOES_BACK)
+    clause = "the job 'clicks' may not be running, because this run has stopped it" if is_stopped else "nothing is done"
+    assert f"; {clause}" in error.what
 
 
 def test_error_says_from_where_the_job_was_started_again(plan: Plan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,16 @@ from airflow.sdk import BaseOperator
 
 
 class TaskState(dict[str, Any]):
-    """State that all tries of a task share, and its XComs. Like Airflow's store, it refuses None."""
+    """State that all tries of a task share, that of its run, and its XComs. Like Airflow's store, it refuses None."""
 
     def set(self, key: str, value: Any) -> None:
         assert value is not None
         self[key] = value
+
+
+def shared_by_the_run(state: TaskState) -> AbstractContextManager[object]:
+    """Let `state` be that of any run in the block."""
+    return patch("rescale.airflow.flink.job_record.run_state", lambda _: state)
 
 
 def run_operator(operator: BaseOperator, run_id: str, state: TaskState | None = None) -> Any:
@@ -37,6 +43,7 @@ def run_operator(operator: BaseOperator, run_id: str, state: TaskState | None = 
     with (
         patch("rescale.airflow.flink.operators._PERIOD_SECONDS", 0.2),
         patch("rescale.airflow.steps.rescale_task.get_current_context", lambda: context),
+        shared_by_the_run(state),
     ):
         while True:
             try:

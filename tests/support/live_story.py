@@ -16,7 +16,7 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
 from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField
 from rescale.flink_rest.client import StopMode
-from support.deferring import TaskState
+from support.deferring import TaskState, shared_by_the_run
 from support.filled_forms import filled_of_job
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
@@ -57,18 +57,19 @@ class LiveStory:
         )
         instance.get_task_states = lambda **_: {self.run_id: {}}
         instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}
-        return _follow(
-            None,
-            closes and XComField("open_window", "closes"),
-            None,
-            {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
-            self.form,
-            SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
-            instance,
-            self.state,
-            MagicMock(),  # no event yet
-            MagicMock(),
-        )
+        with shared_by_the_run(self.state):
+            return _follow(
+                None,
+                closes and XComField("open_window", "closes"),
+                None,
+                {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
+                self.form,
+                SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
+                instance,
+                self.state,
+                MagicMock(),  # no event yet
+                MagicMock(),
+            )
 
     def shapes(self, job_id: str) -> set[tuple[int, int]]:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}

@@ -1,6 +1,8 @@
-"""State that all tries of a task or all runs of a window share, in Airflow's stores (variables before Airflow 3.3).
+"""State that all tries of a task, all tasks of a run or all runs of a window share.
 
-Airflow removes the state of a task with its run. Variables stay until somebody deletes them.
+The state of a task or window is in Airflow's stores, or in variables before Airflow 3.3. That of a run is in variables,
+because no task can read the store of another one. Airflow removes the state of a task with its run. Variables stay
+until somebody deletes them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class StateStore(Protocol):
 
 
 class Variables(NamedTuple):
-    """State store in Airflow variables; `owner` describes the task or window."""
+    """State store in Airflow variables; `owner` describes the task, run or window."""
 
     owner: str
 
@@ -45,6 +47,11 @@ def task_state(store: Any, ti: Any) -> StateStore:
         airflow_store: StateStore = store
         return airflow_store
     return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
+
+
+def run_state(run: str) -> StateStore:
+    """Return the state that all tasks of the run with this name share."""
+    return Variables(f"run {run}")
 
 
 def window_state(store: Any, dag_id: str) -> StateStore:

@@ -1,4 +1,4 @@
-"""The cancel of a job, whose requests may be lost, and the mark that precedes it, which outlives every try."""
+"""The cancel of a job, whose requests may be lost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from unittest.mock import Mock
 import pytest
 
 from rescale.airflow.flink import checkpoint_stop, last_checkpoint
-from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER, CancelMark
 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
+from rescale.airflow.flink.job_record import Phase
 from rescale.airflow.flink.last_checkpoint import cancel
 from rescale.airflow.live import follow_work
-from rescale.airflow.live.follow_task import _follow
 from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, RescaleError, StoreError
-from support.deferring import TaskState
 
 AWAY = StoreError("Flink cannot be reached")
 
@@ -80,55 +78,6 @@ def test_job_that_finishes_is_not_handed_over() -> None:
         cancel(cluster, "a")
 
 
-def mark_of(state: TaskState, xcoms: TaskState) -> CancelMark:
-    ti = SimpleNamespace(xcom_push=xcoms.set, xcom_pull=lambda task_ids, key: xcoms.get(f"{task_ids} {key}"))
-    return CancelMark(state, ti, "a")
-
-
-@pytest.mark.parametrize(
-    ("state", "cancels"), [("running", True), ("restarting", True), ("failed", False), ("success", False)]
-)
-def test_task_that_somebody_has_ended_does_not_cancel_the_job(state: str, cancels: bool) -> None:
-    """Its process is ended seconds later; by then the task that goes back may have found that the job still runs."""
-    xcoms = TaskState()
-    mark = mark_of(TaskState(), xcoms)
-    mark.ti.dag_id, mark.ti.run_id, mark.ti.task_id = "a-dag", "a-run", "follow"
-    mark.ti.get_task_states = lambda **_: {"a-run": {"follow": state, "another": "running"}}
-    if cancels:
-        mark.set_before_cancel(7)
-        assert (mark.is_set, mark.checkpoint, xcoms[CANCELS]) == (True, 7, "a")
-        return
-    with pytest.raises(RescaleError, match="somebody has ended this task"):
-        mark.set_before_cancel(7)
-    assert not mark.is_set
-    assert not xcoms
-
-
-@pytest.mark.parametrize("checkpoint", [7, None])
-def test_mark_is_renewed_after_airflow_has_removed_the_xcoms(checkpoint: int | None) -> None:
-    state, xcoms = TaskState(), TaskState()
-    mark_of(state, xcoms).renew()
-    assert (state, xcoms) == ({}, {}), "no try has cancelled the job"
-    mark_of(state, xcoms).set(checkpoint)
-    first = {**xcoms}
-    assert xcoms[CANCELS] == "a"
-    xcoms.clear()
-    mark_of(state, xcoms).renew()
-    assert xcoms == first
-    assert mark_of(state, xcoms).checkpoint == checkpoint
-    assert not CancelMark(state, mark_of(state, xcoms).ti, "b").is_set
-
-
-def test_each_try_renews_the_mark_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The try may be killed while it starts, or waits for the end of the job, and be the last one."""
-    monkeypatch.setattr(follow_work, "follow_and_cut_over", Mock(side_effect=KeyboardInterrupt))
-    state, xcoms = TaskState({CANCELS: "a", CANCELS_AFTER: 7}), TaskState()
-    look_output = {"before": {"job_id": "a"}}
-    with pytest.raises(KeyboardInterrupt):
-        _follow(None, None, None, look_output, {"while_it_runs": True}, None, mark_of(state, xcoms).ti, state)
-    assert xcoms == {CANCELS: "a", CANCELS_AFTER: 7}
-
-
 @pytest.mark.parametrize(("state", "takes_another"), [("CANCELLING", False), ("RUNNING", True)])
 def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
     state: str, takes_another: bool, monkeypatch: pytest.MonkeyPatch
@@ -141,8 +90,9 @@ def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
     monkeypatch.setattr(checkpoint_stop, "final_checkpoint", lambda *_: "/job/chk-8")
     monkeypatch.setattr(checkpoint_stop, "refuse_stop_in_between", lambda *_: None)
     before: Any = SimpleNamespace(flink="http://flink", job_id="a", directory="/job", name="clicks")
-    mark = mark_of(TaskState({CANCELS: "a", CANCELS_AFTER: 7}), TaskState())
-    assert stop_at_checkpoint(before, mark) == {"savepoint": "/job/chk-8", "job": "a", "state": "CANCELED"}
+    record: Any = Mock(phase=Phase.STOPS, checkpoint=7)
+    assert stop_at_checkpoint(before, record) == {"savepoint": "/job/chk-8", "job": "a", "state": "CANCELED"}
+    record.note_checkpoint.assert_called_once_with(8)
     assert stop.called == takes_another
 
 

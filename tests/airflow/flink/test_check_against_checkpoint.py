@@ -12,6 +12,7 @@ from rescale.airflow.job.job_tasks import look
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError
+from support.deferring import TaskState, shared_by_the_run
 from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
@@ -21,7 +22,9 @@ def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) ->
     places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
     start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
     filled = filled_of_job(flink=cluster.address, job=job_id, **places, **start, **values)
-    return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
+    with shared_by_the_run(TaskState()):
+        run = SimpleNamespace(dag_id="a-dag", run_id="a-run")
+        return look.function(None, params=filled, dag=SimpleNamespace(params=filled), ti=run)
 
 
 def test_misspelt_operator_is_refused_before_the_job_is_stopped(

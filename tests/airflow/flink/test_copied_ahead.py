@@ -24,7 +24,7 @@ from rescale.following.round_plan import RoundPlan
 from rescale.planning.request.request import make_request
 from rescale.runstate.places import is_prepared_file
 from rescale.runstate.preparation import is_prepared
-from support.deferring import run_operator
+from support.deferring import TaskState, run_operator, shared_by_the_run
 from support.filled_forms import filled_of_job
 from support.live_story import LiveStory
 from support.pipeline import execute_without_spark, plan_rescale
@@ -57,7 +57,8 @@ class Story:
         params = filled_of_job(**known, taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
         look_output = {"before": msgspec.to_builtins(self.before)}
-        return _prepare(None, look_output, params, instance)
+        with shared_by_the_run(TaskState()):
+            return _prepare(None, look_output, params, instance)
 
     def times(self) -> dict[str, int]:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}

@@ -7,13 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from kubernetes.client import ApiException
 
 from rescale.airflow.flink import deployment, stopping
 from rescale.airflow.flink.deployment import DeploymentSpec, redeploy
+from rescale.airflow.flink.questions import JobEndQuestion, RedeploymentQuestion
 from rescale.airflow.flink.starting import check_hand_over, start_job
-from rescale.airflow.flink.stopping import JobToRestart, go_back
+from rescale.airflow.flink.stopping import (
+    JobToRestart,
+    end_pending_work,
+    go_back,
+    hand_job_over,
+    question_for_started_job,
+)
 from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
@@ -160,3 +168,77 @@ def test_deployment_with_the_desired_fields_is_not_patched(
     resource["spec"]["flinkConfiguration"] = dict.fromkeys(deployment.CLAIM_MODE_OPTIONS, "NO_CLAIM") if has else {}
     redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None, no_claim=wants))
     assert bool(patch.call_args_list) is is_patched
+
+
+TARGET, SAVEPOINT = "s3://b/result", "s3://b/savepoint"
+
+
+def replaced(resource: dict[str, Any], snapshot: str, where: PatchDeployment = WHERE) -> JobToRestart:
+    """Return the old job of a resource that was redeployed from a snapshot since."""
+    resource["spec"]["job"] |= {"initialSavepointPath": snapshot, "savepointRedeployNonce": 5}
+    resource["status"] = {"jobStatus": {"jobId": "2" * 32, "state": "RUNNING"}}
+    fields = DeploymentSpec("s3://b/older", 2, None)
+    return JobToRestart("flink", "1" * 32, "clicks", StopMode.STOP, "s3://b", 2, where, fields, nonce=4, target=TARGET)
+
+
+@pytest.mark.parametrize(("snapshot", "is_refused"), [(TARGET, False), (SAVEPOINT, False), ("s3://b/another", True)])
+def test_resource_that_somebody_else_has_redeployed_is_not_taken_back(
+    snapshot: str, is_refused: bool, resource: dict[str, Any], patch: Mock
+) -> None:
+    """An old run whose task that goes back was cleared, for example: another run has handed the job over since."""
+    before = replaced(resource, snapshot)
+    if is_refused:
+        with pytest.raises(RequestError, match="somebody else has redeployed the FlinkDeployment") as caught:
+            go_back(before, "run", SAVEPOINT)
+        assert caught.value.found == snapshot
+    else:
+        go_back(before, "run", SAVEPOINT)
+    assert bool(patch.call_args_list) is (snapshot == TARGET)
+
+
+def test_job_of_a_resource_that_somebody_else_has_started_is_neither_replaced_nor_taken_back(
+    resource: dict[str, Any], patch: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of the specification lets the operator start an ended job from its last savepoint."""
+    before = msgspec.structs.replace(replaced(resource, "s3://b/older"), nonce=5, is_only_one=True)
+    lines = [JobOverview("1" * 32, "clicks", "FINISHED"), JobOverview("2" * 32, "clicks", "RUNNING")]
+    cluster = SimpleNamespace(address="flink", jobs=lambda: lines, job_overview=lambda _: lines[0])
+    monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
+    for start in (
+        lambda: go_back(before, "run", SAVEPOINT),
+        lambda: hand_job_over(WHERE, Start(TARGET, 3, None), "run", before),
+    ):
+        with pytest.raises(RequestError, match="somebody else has started a job of this name"):
+            start()
+    assert not patch.call_args_list
+
+
+@pytest.mark.parametrize("kind", ["FlinkSessionJob", "FlinkDeployment"])
+@pytest.mark.parametrize("snapshot", [TARGET, SAVEPOINT])
+def test_new_job_of_a_session_job_ends_before_the_old_one_is_started(
+    kind: Any, snapshot: str, resource: dict[str, Any], patch: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink's operator does not wait for the end of a job that it cancels, unless it deletes its cluster."""
+    before = replaced(resource, snapshot, PatchDeployment("flink", "clicks", None, kind))
+    lines = [JobOverview("2" * 32, "clicks", "RUNNING")]
+    cancel = Mock(side_effect=lambda _: lines.append(JobOverview("2" * 32, "clicks", "CANCELED")))
+    cluster = SimpleNamespace(job_overview=lambda _: lines[-1], cancel=cancel)
+    monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
+    question = end_pending_work(before, "run")
+    if kind == "FlinkSessionJob" and snapshot == TARGET:
+        assert question == JobEndQuestion("flink", "2" * 32)
+        cancel.assert_called_once_with("2" * 32)
+        assert end_pending_work(before, "run") is None
+    else:
+        assert question is None
+        assert not cancel.called
+    assert not patch.called
+
+
+def test_job_that_was_handed_over_to_a_resource_is_only_looked_for(resource: dict[str, Any], patch: Mock) -> None:
+    """Somebody may have changed its parallelism since: the result is not its state any more."""
+    before = replaced(resource, TARGET)
+    resource["spec"]["job"]["parallelism"] = 7
+    assert question_for_started_job(before, "run", TARGET) == RedeploymentQuestion(WHERE, 5)
+    assert question_for_started_job(before, "run", "s3://b/another") is None
+    assert not patch.called

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import msgspec
@@ -14,10 +16,11 @@ from airflow.sdk import Context
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
-from rescale.airflow.hand_overs import Print, RunJar
-from rescale.airflow.job.job_operators import GoBack
+from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
+from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, StopMode
@@ -150,14 +153,16 @@ def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster
 
 @pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
 def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
-    """Without its JobManager, it would be unknown which checkpoint was completed last."""
+    """Without its JobManager, it would be unknown which checkpoint was completed last. Session clusters do not end."""
     options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
     flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
+    stopping._refuse_cluster_that_ends(flink, PatchDeployment("flink", "clicks", None, "FlinkSessionJob"))
+    application = PatchDeployment("flink", "clicks")
     if is_refused:
         with pytest.raises(RequestError, match="the JobManager ends with its job"):
-            stopping._refuse_cluster_that_ends(flink)
+            stopping._refuse_cluster_that_ends(flink, application)
     else:
-        stopping._refuse_cluster_that_ends(flink)
+        stopping._refuse_cluster_that_ends(flink, application)
 
 
 def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,6 +196,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
 
 
 RUNS = {"job": "2" * 32, "name": "clicks", "parallelism": 2, "restored_from": "s3://b/savepoint-1"}
+TAKES = msgspec.to_builtins(BEFORE)
 TAKEN = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
 
 
@@ -235,14 +241,91 @@ def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, m
     task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     run_operator(task, "manual", state)
     cluster.jobs[again] = "RUNNING"
-    assert run_operator(task, "manual", state)["job"] == RUNS["job"], "a retry finds it"
+    assert run_operator(task, "manual", state)["job"] == again, "a retry finds it"
     for ended in ("CANCELED", None):  # Flink forgets it
         cluster.jobs.pop(again)
         if ended:
             cluster.jobs[again] = ended
-        with pytest.raises(TaskEnded, match="has started the job again, and that job has ended since"):
+        with pytest.raises(TaskEnded, match="has started the job again as it was, and that job has ended since"):
             run_operator(task, "manual", state)
-    assert len(starts) == 2
+    assert len(starts) == 1
+
+
+def hand_over(state: TaskState, run_id: str = "manual") -> Any:
+    task = HandOverJob(task_id="hand_over", start=START._asdict(), before=msgspec.to_builtins(BEFORE))
+    return run_operator(task, run_id, state)
+
+
+def test_job_that_was_handed_over_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody clears the task of an old run; another run may have taken the job over since."""
+    new, state = next(ids(*stopping._seed("a-dag/manual", BEFORE))), TaskState()
+    starts: list[object] = []
+    monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *given: starts.append(given) or RUNS)
+    assert hand_over(state)["job"] == RUNS["job"]
+    cluster.jobs[new] = "RUNNING"
+    assert hand_over(state)["job"] == new, "it is found"
+    for ended in ("CANCELED", None):  # Flink forgets it
+        cluster.jobs.pop(new)
+        if ended:
+            cluster.jobs[new] = ended
+        with pytest.raises(TaskEnded, match="has handed the job over before, and the new job has ended since"):
+            hand_over(state)
+    assert len(starts) == 1
+    assert not cluster.asked_for
+
+
+def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run may have taken over the job that was started again, which does not run then either."""
+    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: RUNS)
+    state = TaskState()
+    run_operator(GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN), "manual", state)
+    for task in (hand_over, lambda state: run_operator(TakeSavepoint(task_id="take", before=TAKES), "manual", state)):
+        with pytest.raises(TaskEnded, match="this run has started the job again as it was"):
+            task(state)
+    assert not cluster.asked_for
+
+
+def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task that hands it over was cleared, and has no output any more."""
+    monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *_: RUNS)
+    monkeypatch.setattr("rescale.airflow.job.job_operators.skip_task", Mock(side_effect=KeyboardInterrupt))
+    state = TaskState()
+    hand_over(state)
+    with pytest.raises(KeyboardInterrupt):
+        run_operator(GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN), "manual", state)
+    assert not cluster.asked_for
+    assert not cluster.cancelled
+
+
+def test_job_that_the_run_has_not_stopped_is_not_started_by_it(cluster: Cluster) -> None:
+    """Another run has cancelled it, and is about to start it in its new shape."""
+    cluster.jobs[BEFORE.job_id] = "CANCELED"
+    before = msgspec.to_builtins(msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT))
+    state = TaskState()
+    for _ in range(2):
+        with pytest.raises(TaskEnded, match="the job has ended, and Flink knows no savepoint of this run"):
+            run_operator(GoBack(task_id="back", before=before), "manual", state)
+    assert not cluster.asked_for
+    assert not state
+
+
+def test_job_that_somebody_else_has_started_is_not_started_beside_it(cluster: Cluster) -> None:
+    """While a run moves the state, or goes back, a user may start the job by hand, as the log says."""
+    cluster.jobs = {"8" * 32: "CANCELED", "9" * 32: "RUNNING"}
+    before = msgspec.structs.replace(BEFORE, is_only_one=True)
+    starts: list[Callable[[JobToRestart], object]] = [
+        lambda before: go_back(before, RUN, "s3://b/savepoint"),
+        lambda before: hand_job_over(before.hand_over, START, RUN, before),
+    ]
+    for start in starts:
+        with pytest.raises(RequestError, match="somebody else has started a job of this name") as caught:
+            start(before)
+        assert "9" * 32 in str(caught.value.found)
+    assert not cluster.asked_for
+    for start in starts:
+        assert isinstance(start(BEFORE), JobStartQuestion), "the other job of this name may be another one"
 
 
 def test_start_command_is_printed_before_flink_is_asked(

@@ -11,6 +11,7 @@ import pytest
 from rescale.airflow.job.job_tasks import look
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.text.errors import RequestError
+from support.deferring import TaskState, shared_by_the_run
 from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
@@ -23,7 +24,9 @@ def looked(
     start = {"hand_over": "jar", "jar": cluster.jar, "entry_class": entry_class, "arguments": list(arguments)}
     known = {"flink": cluster.address, "job": job_id, "taking": "stop", "parallelism": str(parallelism)}
     filled = filled_of_job(**known, **places, **start)
-    return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
+    with shared_by_the_run(TaskState()):
+        run = SimpleNamespace(dag_id="a-dag", run_id="a-run")
+        return look.function(None, params=filled, dag=SimpleNamespace(params=filled), ti=run)
 
 
 def running(cluster: SessionCluster, parallelism: int, *arguments: str) -> str:

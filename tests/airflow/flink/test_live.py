@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import stopping
-from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.job_record import RECORD, Phase
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint
 from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.live import cut_over
@@ -124,7 +124,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         report(watch, finished, waits_for)
         reported.append(finished)
         if waits_for == "an approval" and finished.kind is RoundKind.ROUND:
-            decide_cut_over(story.target, {"by": "a test"}, "said so", approved=True)
+            decide_cut_over(story.target, watch.follower.by, "said so", approved=True)
 
     with patch.object(Watch, "report", approve):
         if killed:
@@ -196,7 +196,9 @@ def test_task_killed_during_a_cut_over_goes_on(cluster: SessionCluster, tmp_path
     }[where]
     with patch(place, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         story.follow()
-    assert story.state.get(CANCELS) == (None if where == "move_last" else story.job_id)
+    assert story.state.get(RECORD, {}).get("phase") == {"move_last": None, "put_report": Phase.STARTED}.get(
+        where, Phase.STOPS
+    )
     summary = story.follow()
     assert cluster.alive() == {summary["job"]}
     assert story.shapes(summary["job"]) == {(3, 256)}
@@ -228,7 +230,7 @@ def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
         report(watch, finished, waits_for)
         rounds.append(finished.number)
         if waits_for == "an approval" and len(rounds) > 4:
-            decide_cut_over(story.target, {"by": "a test"}, "said so", approved=approved)
+            decide_cut_over(story.target, watch.follower.by, "said so", approved=approved)
 
     with patch.object(Watch, "report", decide_after_two):
         if approved:

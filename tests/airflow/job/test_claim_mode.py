@@ -10,7 +10,7 @@ from rescale.airflow.flink import deployment
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.job.claim_mode import refuse_no_claim
 from rescale.flink.start import CLAIM_MODE_OPTIONS
-from rescale.flink_rest.client import StateBackend
+from rescale.flink_rest.client import StateBackend, StopMode
 from rescale.flink_rest.running_job import Job, Vertex
 from rescale.text.errors import RequestError
 
@@ -24,6 +24,7 @@ def look(
     resource: dict[str, object] | None = None,
     cluster: dict[str, str] | None = None,
     *,
+    taking: StopMode = StopMode.STOP,
     changelog: bool = True,
     refers: bool = False,
 ) -> None:
@@ -34,7 +35,7 @@ def look(
     document = {"spec": {"job": {}, "flinkConfiguration": resource or {}}}
     api = Mock(get_namespaced_custom_object=Mock(return_value=document))
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
-    refuse_no_claim(flink, JOB, hand_over, refers=refers)
+    refuse_no_claim(flink, JOB, hand_over, taking, refers=refers)
 
 
 def test_jar_cannot_start_a_job_with_a_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +65,22 @@ def test_resource_with_claim_mode_is_accepted_unless_the_result_refers_to_the_so
     look(monkeypatch, RESOURCE, {}, {name: "CLAIM"})
     with pytest.raises(RequestError, match="the job has a changelog"):
         look(monkeypatch, RESOURCE, {name: "CLAIM"}, refers=True)
+
+
+def test_job_that_would_go_back_to_its_last_checkpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job does not own that checkpoint then, so it is started in NO_CLAIM mode."""
+    with pytest.raises(RequestError, match="nor after going back") as caught:
+        look(monkeypatch, RESOURCE, {CLAIM_MODE_OPTIONS[0]: "CLAIM"}, taking=StopMode.CHECKPOINT)
+    assert "choose a savepoint and set" in str(caught.value.advice)
+
+
+@pytest.mark.parametrize("where", ["resource", "cluster"])
+def test_session_job_is_refused_whatever_its_options(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink's operator names the mode in its request, and Flink prefers that to the options."""
+    session_job = PatchDeployment("flink", "clicks", None, "FlinkSessionJob")
+    with pytest.raises(RequestError, match="the job has a changelog") as caught:
+        look(monkeypatch, session_job, **{where: {CLAIM_MODE_OPTIONS[0]: "CLAIM"}})
+    assert caught.value.advice == "first start the job without its changelog"
 
 
 @pytest.mark.parametrize("hand_over", [JAR, RESOURCE, Print()])

@@ -9,14 +9,19 @@ from unittest.mock import Mock
 
 import pytest
 
-from rescale.airflow.flink import last_checkpoint
-from rescale.airflow.flink.cancel_mark import CancelMark
+from rescale.airflow.flink import job_record, last_checkpoint
+from rescale.airflow.flink.job_record import JobRecord, Phase
+from rescale.airflow.flink.stopping import JobToRestart
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.stopwatch import Stopwatch
+from rescale.airflow.steps.earlier_tasks import FOLLOW
+from rescale.flink_rest.client import StopMode
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
 from rescale.text.errors import RequestError, RescaleError, SnapshotError
+from support.deferring import TaskState
 
 ROUND: Any = SimpleNamespace(bytes_read=10)
 ANSWERS = Mock()
@@ -43,10 +48,22 @@ class Job:
             raise self.error
 
 
-class State(dict[str, object]):
-    """The state of a task, which its tries have in common."""
+def stopped(job_id: str) -> JobToRestart:
+    jar = RunJar("http://flink", "clicks.jar")
+    return JobToRestart("http://flink", job_id, "clicks", StopMode.CHECKPOINT, "/checkpoints", 2, jar)
 
-    set = dict.__setitem__
+
+def record_of(job_id: str) -> JobRecord:
+    ti = Mock(task_id=FOLLOW, run_id="a-run")
+    ti.get_task_states.return_value = {"a-run": {}}
+    return JobRecord("a-dag/a-run", stopped(job_id), ti)
+
+
+@pytest.fixture(autouse=True)
+def _state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all tasks of the run share a state."""
+    state = TaskState()
+    monkeypatch.setattr(job_record, "run_state", lambda _: state)
 
 
 @pytest.fixture
@@ -56,10 +73,9 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cut_over, "take_source", job.take_source)
         monkeypatch.setattr(last_checkpoint, "newest_checkpoint", lambda _: str(job.checkpoint))
         monkeypatch.setattr(cut_over, "newest_complete", lambda _: job.checkpoint)
-        before: Any = SimpleNamespace(flink="", job_id="", directory="")
         follower: Any = job
         mover: Any = None
-        return CutOver(before, follower, mover, CancelMark(State(), Mock(), "a"), "run", 60, None)
+        return CutOver(stopped("a"), follower, mover, record_of("a"), 60, None)
 
     return of
 
@@ -160,14 +176,13 @@ def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
     assert restarts == ["chk-1"]
 
 
-@pytest.mark.parametrize(("stopped", "is_started_again"), [("a", True), ("b", False)])
+@pytest.mark.parametrize(("returned", "is_started_again"), [("a", True), ("b", False)])
 def test_try_after_the_task_that_goes_back_leaves_the_job_alone(
-    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], stopped: str, is_started_again: bool
+    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], returned: str, is_started_again: bool
 ) -> None:
     """The task that goes back has started the job again; that may be the job of an earlier pass of the run."""
-    cutting = cut(Job())
-    cutting.mark.ti.xcom_pull.return_value = {"job": "c", "in_place_of": stopped}
-    _, attempt = failed(cutting, monkeypatch, SnapshotError("gone"))
+    record_of(returned).note(Phase.WENT_BACK)
+    _, attempt = failed(cut(Job()), monkeypatch, SnapshotError("gone"))
     assert attempt.called is not is_started_again
     assert restarts == ([] if is_started_again else ["chk-1"])
 
@@ -180,7 +195,7 @@ def test_job_that_still_runs_does_not_count_as_started_again(
     cutting = cut(Job())
     failed(cutting, monkeypatch, SnapshotError("gone"))
     assert not restarts
-    assert not cutting.mark.went_back
+    assert cutting.record.phase is not Phase.WENT_BACK
 
 
 def test_new_job_whose_start_comes_through_late_is_ended(
@@ -209,11 +224,42 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(cut_over, "refuse_stop_in_between", lambda *_: None)
     monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"job": "new"})
     monkeypatch.setattr(cut_over, "refuse_running_job", Mock(side_effect=RequestError("the job still runs")))
-    cutting = cut(Job())
-    cutting.old_job.hand_over = None
     with pytest.raises(WentBackError, match="the job still runs"):
-        cutting.complete(Stopwatch())
+        cut(Job()).complete(Stopwatch())
     assert restarts == ["chk-1"]
+
+
+@pytest.fixture
+def handed_over(cut: Any, monkeypatch: pytest.MonkeyPatch) -> CutOver:
+    """Return a cut-over whose earlier try has started the job from its result: whoever clears the task begins anew."""
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: "the plan")
+    cutting: CutOver = cut(Job())
+    monkeypatch.setattr(cutting, "_attempt", Mock(side_effect=AssertionError("another start")))
+    cutting.record.note_start()
+    return cutting
+
+
+def test_job_that_was_handed_over_is_only_looked_for(
+    handed_over: CutOver, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
+) -> None:
+    question = Mock(ask=lambda: {"job": "new"})
+    monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: question)
+    assert handed_over.complete(Stopwatch()) == ("the plan", {"job": "new"})
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: None)
+    with pytest.raises(RequestError, match="its result is gone since"):
+        handed_over.complete(Stopwatch())
+    assert not restarts
+
+
+def test_job_that_was_handed_over_and_has_ended_is_not_started_once_more(
+    handed_over: CutOver, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
+) -> None:
+    """Another run may have taken it over since: neither the result nor the old checkpoint is its state any more."""
+    monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: None)
+    with pytest.raises(RequestError, match="has handed the job over before, and the new job has ended since"):
+        handed_over.complete(Stopwatch())
+    assert not restarts
+    assert handed_over.record.phase is Phase.STARTED
 
 
 def test_long_last_round_is_not_made(cut: Any) -> None:

@@ -21,13 +21,14 @@ from support.pipeline import plan_rescale
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
+RUN = {"run": "a"}
 ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 
 
 def watch(target: object = "/target", seconds_before: float | None = None, **live: Any) -> Watch:
     values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
-    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None)
+    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
     watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
     vars(watching)["needs_approval"] = request.rule is CutOverRule.APPROVED
     return watching
@@ -74,13 +75,32 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
         watching = watch(target, most_downtime=5, rule=CutOverRule.APPROVED)
         assert watching.waits_for(ROUND) == "an approval"
         assert watching.waits_for(None) == "an approval", "no approval is needed without rounds"
-        decide_cut_over(str(target), {"run": "a"}, "said so", approved=approved)
+        decide_cut_over(str(target), RUN, "said so", approved=approved)
         if approved:
             assert watching.waits_for(ROUND) is None
             continue
         with pytest.raises(RequestError) as caught:
             watching.waits_for(ROUND)
         assert "said so" in str(caught.value.found)
+
+
+@pytest.mark.parametrize("rule", CutOverRule)
+@pytest.mark.parametrize("approved", [True, False])
+def test_decision_in_another_run_does_not_hold(
+    rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run was aborted, and its rounds stay for this one. It asked about an earlier round."""
+    watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
+    decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", approved=approved)
+    monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
+    if rule is CutOverRule.READY:
+        assert watching.waits_for(ROUND) is None
+        return
+    for ask in (watching.follow, lambda: watching.waits_for(ROUND)):
+        with pytest.raises(RequestError, match="and the job was left alone") as caught:
+            ask()
+        assert ("another run" in caught.value.what) is approved
+        assert "run another" in str(caught.value.found)
 
 
 def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_path: Path) -> None:
@@ -125,5 +145,5 @@ def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.Monkey
 
 def test_later_decision_does_not_replace_the_first(tmp_path: Any) -> None:
     target = str(tmp_path / "target")
-    first = decide_cut_over(target, {"run": "a"}, "no", approved=False)
+    first = decide_cut_over(target, RUN, "no", approved=False)
     assert decide_cut_over(target, {"run": "b"}, "yes", approved=True) == first

@@ -17,6 +17,7 @@ from airflow.sdk import DAG, Asset
 
 from rescale.airflow import savepoint_work
 from rescale.airflow.approval import PlanApproval
+from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
@@ -41,6 +42,7 @@ from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
 from support.asset_events import AssetEvents
+from support.deferring import TaskState, shared_by_the_run
 from support.filled_forms import filled
 from support.pipeline import plan_rescale
 from support.snapshots import directory
@@ -168,23 +170,26 @@ def test_window_keeps_the_newest_savepoint_it_has_rescaled(
     assert remembered.set.called == (written > "2026-11-02T14")
 
 
-JOB = JobToRestart("http://flink", "3" * 32, "clicks", StopMode.STOP, "/save", 2, RunJar("http://flink", "clicks.jar"))
+def stopped(job_id: str) -> JobToRestart:
+    jar = RunJar("http://flink", "clicks.jar")
+    return JobToRestart("http://flink", job_id, "clicks", StopMode.STOP, "/savepoints", 2, jar)
 
 
-@pytest.mark.parametrize(("in_place_of", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
+@pytest.mark.parametrize(("handed_over", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
 def test_hand_over_before_the_run_was_cleared_is_ignored(
-    in_place_of: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
+    handed_over: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole run was cleared, and the job that runs now is stopped as well."""
     went = Mock(return_value={})
     monkeypatch.setattr(GoBack, "_start_again", went)
     monkeypatch.setattr(job_operators, "skip_task", Mock(side_effect=AirflowSkipException))
-    xcoms = {("hand_over", "return_value"): {"job": "2" * 32, "in_place_of": in_place_of}}
-    context: Any = {"ti": instance(xcoms)}
-    task = GoBack(task_id="go_back", before=msgspec.to_builtins(JOB))
-    if goes_back:
-        task.execute(context)
-    else:
-        with pytest.raises(AirflowSkipException):
+    context: Any = {"ti": instance({})}
+    task = GoBack(task_id="go_back", before=msgspec.to_builtins(stopped("3" * 32)))
+    with shared_by_the_run(TaskState()):
+        JobRecord("a-dag/a-run", stopped(handed_over), None).note(Phase.STARTED)
+        if goes_back:
             task.execute(context)
+        else:
+            with pytest.raises(AirflowSkipException):
+                task.execute(context)
     assert went.called == goes_back

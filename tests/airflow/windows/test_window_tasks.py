@@ -43,7 +43,7 @@ def opened(
     hours = WindowHours(
         f"{opens.minute} {opens.hour} * * *", time(closes.hour, closes.minute), begins_before, ZoneInfo("UTC")
     )
-    run = SimpleNamespace(run_after=began, run_type=run_type)
+    run = SimpleNamespace(run_after=began, run_type=run_type, dag_id="rescale_night", run_id="a-run")
     return opened_window("night", hours, params, run, None, now or began)
 
 
@@ -95,3 +95,19 @@ def test_window_that_never_opens_is_closed() -> None:
     hours = WindowHours("0 0 31 2 *", time(6), timedelta(), ZoneInfo("UTC"))
     with pytest.raises(AirflowSkipException, match="never been open"):
         opened_window("night", hours, form, run, None, NOW)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_run_that_has_stopped_its_job_goes_on_after_the_window_has_closed(
+    is_stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its tasks were cleared. If it was skipped, it would be green, and nothing would start the job again."""
+    runs: list[str] = []
+    monkeypatch.setattr(window_tasks, "stopped_job", lambda run: runs.append(run) or (object() if is_stopped else None))
+    hours = {"began": NOW - 2 * HOUR, "now": NOW, "job": "clicks"}
+    if is_stopped:
+        assert opened(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)["closes"] == (NOW - HOUR).isoformat()
+    else:
+        with pytest.raises(AirflowSkipException, match="too late"):
+            opened(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)
+    assert runs == ["rescale_night/a-run"]

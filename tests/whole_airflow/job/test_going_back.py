@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 DAG_ID = "rescale_job"
 
-FAILING = ("take_savepoint", "plan", "validate", "hand_over")
-"""Tasks of each kind after the stop; the first and the last fail after they have acted."""
+FAILING = ("take_savepoint", "plan", "validate")
+"""Tasks of each kind between the stop and the start; the first one fails after it has acted."""
 
 TOKEN = "planted-token-of-flink"
 
@@ -92,7 +92,7 @@ def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
     rejected, cancelled = (begin(name, require_approval=True) for name in ("rejected", "cancelled"))
     others = {
         name: begin(name, "s3" if name == "validate" else "here", taking="cancel" if name == "plan" else "stop")
-        for name in FAILING
+        for name in (*FAILING, "hand_over")
     }
     return {"refused": refused, "rejected": rejected, "cancelled": cancelled, "nothing": nothing_fails, **others}
 
@@ -136,6 +136,16 @@ def test_job_runs_again_and_the_run_fails_whichever_task_fails(
     assert f"failed: {task_id}" in log
     assert "{" not in log
     assert cluster.job(story.job_id).ended
+
+
+def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(stories: Stories, cluster: SessionCluster) -> None:
+    """The task fails after the new job has run; going back would repeat what that job has emitted."""
+    run, job_id, _ = stories["hand_over"]
+    assert run.end() == "failed"
+    states = run.states()
+    assert (states["hand_over"], states["go_back"], states["end"]) == ("failed", "skipped", "failed"), states
+    assert "; the job 'counts' was handed over, and is left alone" in run.log_text("end")
+    assert cluster.job(job_id).ended
 
 
 def test_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:

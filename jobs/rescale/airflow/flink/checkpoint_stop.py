@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from rescale.airflow.flink.answer_watch import first_fresh_request
-from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.final_checkpoint import (
     checkpoint_number,
     final_checkpoint,
@@ -14,6 +13,7 @@ from rescale.airflow.flink.final_checkpoint import (
     restart_checkpoint,
 )
 from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.job_record import JobRecord
 from rescale.airflow.flink.last_checkpoint import cancel, cancel_after_checkpoint
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobToRestart
@@ -21,20 +21,19 @@ from rescale.flink_rest.running_job import CANCELLING
 from rescale.text.errors import RescaleError
 
 
-def stop_at_checkpoint(old_job: JobToRestart, mark: CancelMark) -> Answer:
+def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
     """Cancel the job right after a checkpoint, and return its last completed checkpoint.
 
-    `mark` tells later tries that the job was cancelled.
+    `record` tells later tries that the job was cancelled.
     """
-    is_cancelled = mark.is_set
-    mark.renew()
+    is_cancelled = record.phase is not None
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
         fresh_from: float | None = None
         if is_cancelled and job is not None and job.state == CANCELLING:
             cancel(flink, old_job.job_id)
         elif job is not None and not job.ended:
-            fresh_from = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, mark.set_before_cancel)
+            fresh_from = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, record.note_stop)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",
@@ -46,8 +45,8 @@ def stop_at_checkpoint(old_job: JobToRestart, mark: CancelMark) -> Answer:
             )
         fresh_from = fresh_from or first_fresh_request(flink, time.monotonic())
         job = flink.job_overview(old_job.job_id)
-        checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, mark.checkpoint)
-        mark.set(checkpoint_number(checkpoint))
+        checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, record.checkpoint)
+        record.note_checkpoint(checkpoint_number(checkpoint))
         refuse_stop_in_between(flink, old_job.job_id, fresh_from)
     return {"savepoint": checkpoint, "job": old_job.job_id, "state": None if job is None else job.state}
 

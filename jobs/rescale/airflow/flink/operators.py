@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 import msgspec
 from airflow.sdk import BaseOperator, Context
 
+from rescale.airflow.flink.job_record import JobRecord
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
-from rescale.airflow.flink.stopping import hand_job_over, job_to_restart_of
+from rescale.airflow.flink.stopping import JobToRestart, hand_job_over, job_to_restart_of
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output, run_name
@@ -59,6 +60,9 @@ class WaitingOperator(BaseOperator):
     def _run_name(self, context: Context) -> str:
         return run_name(context["ti"])
 
+    def _record(self, context: Context, old_job: JobToRestart) -> JobRecord:
+        return JobRecord(self._run_name(context), old_job, context["ti"])
+
     def _finish(self, answer: Answer) -> Answer:
         """Log the answer, and return it as the result of the task."""
         self.log.info("%s", describe_answer(answer))
@@ -96,7 +100,20 @@ class HandOverJob(WaitingOperator):
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
             )
-            return self._result(hand_job_over(hand_over, start, self._run_name(context), old_job))
+            started = None if old_job is None else self._record(context, old_job).started_before(start.snapshot)
+            step = started or hand_job_over(hand_over, start, self._run_name(context), old_job)
+            return self._handed_over(context, self._result(step))
+
+    def answered(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Resume when the job runs."""
+        return self._handed_over(context, super().answered(context, event))
+
+    def _handed_over(self, context: Context, answer: Answer) -> Answer:
+        """Record that the job runs, unless a command was printed."""
+        if self.before and "start" not in answer:
+            with task_errors():
+                self._record(context, job_to_restart_of(self.before)).note_start()
+        return answer
 
     def _finish(self, answer: Answer) -> Answer:
         return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -31,7 +31,7 @@ from rescale.airflow.flink.starting import check_hand_over, running_job, start_j
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
-from rescale.flink_rest.running_job import CANCELLING, find_job
+from rescale.flink_rest.running_job import CANCELLING, JobOverview, find_job
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
-of the resource (`FlinkUtils.generateSessionJobFixedJobID`)."""
+of the resource (`FlinkUtils.generateSessionJobFixedJobID`). From release 1.8 on, the operator gives random ids."""
 
 _SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
 """`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
@@ -59,7 +59,8 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
     `directory` is the directory for savepoints, or of the job's checkpoints if its last checkpoint is to be the source.
     `parallelism` is the default parallelism of the job. If the job is handed over to a FlinkDeployment, `deployment`
-    are the resource's old fields, and `nonce` is that of its last redeployment.
+    are the resource's old fields, and `nonce` is that of its last redeployment. `is_only_one` tells whether no other
+    job of its name ran, and `target` is the place of the result, if it is known.
     """
 
     flink: str
@@ -72,6 +73,8 @@ class JobToRestart(msgspec.Struct, frozen=True):
     deployment: DeploymentSpec | None = None
     nonce: int | None = None
     savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
+    is_only_one: bool = False
+    target: str | None = None
 
     @property
     def is_replaced(self) -> bool:
@@ -117,7 +120,8 @@ def inspect_job(
     refuse_stop_without_restart(taking, hand_over)
     check_hand_over(hand_over)
     with open_flink(flink) as cluster:
-        overview = find_job(cluster.jobs(), job, cluster.address)
+        jobs = cluster.jobs()
+        overview = find_job(jobs, job, cluster.address)
         if overview.ended:
             raise RequestError(
                 "the job has ended",
@@ -143,7 +147,7 @@ def inspect_job(
 
             directory = checkpoint_directory_of(cluster, overview.job_id)
             if isinstance(hand_over, PatchDeployment):
-                _refuse_cluster_that_ends(cluster)
+                _refuse_cluster_that_ends(cluster, hand_over)
         else:
             directory = _directory(savepoints)
     old_job = JobToRestart(
@@ -155,16 +159,24 @@ def inspect_job(
         parallelism,
         hand_over,
         savepoint_format=savepoint_format,
+        is_only_one=_running(jobs, overview.name) == [overview],
     )
     return _with_deployment(old_job, hand_over) if isinstance(hand_over, PatchDeployment) else old_job
 
 
-def _refuse_cluster_that_ends(cluster: Flink) -> None:
+def _running(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
+    """Return the jobs with this name that have not ended."""
+    return [job for job in jobs if job.name == name and not job.ended]
+
+
+def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
 
-    Flink's Kubernetes operator lets the JobManager run on, unless a FlinkDeployment says otherwise
-    (`FlinkConfigBuilder`).
+    Flink's Kubernetes operator lets the JobManager of a FlinkDeployment run on, unless that says otherwise
+    (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob outlives its jobs anyway.
     """
+    if hand_over.resource == "FlinkSessionJob":
+        return
     stays = cluster.configuration().get(_SHUTDOWN_OPTION)
     if stays != "false":
         raise RequestError(
@@ -266,13 +278,14 @@ def hand_job_over(hand_over: HandOver, start: Start, run: str, old_job: JobToRes
 
 
 def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
-    """Raise `RequestError` if the old job still runs, or runs again because this run went back."""
+    """Raise `RequestError` if the old job still runs, or runs again: this run went back, or somebody has started it."""
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
         snapshot = read_deployment(old_job.hand_over).fields.snapshot
         running = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
     else:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
+            refuse_other_start(flink, old_job, run)
         alive = old_job.job_id if job is not None and not job.ended else None
         alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
         running = alive and f"{old_job.name} ({alive})"
@@ -283,6 +296,31 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
             found=running,
             advice="let the run stop the job, or choose to print the command",
         )
+
+
+def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
+    """Raise the error of a run whose job somebody else has started meanwhile (`other_start`)."""
+    if (other := other_start(flink, old_job, run)) is not None:
+        raise RequestError(
+            "somebody else has started a job of this name, and a second one would do the same work twice",
+            path=flink.address,
+            operator=old_job.name,
+            expected="no job of this name that was started during the run",
+            found=f"{other.job_id}: {other.state}",
+            advice="if it is this job, started by hand or by another run, leave it alone; if not, start the job as the "
+            "log says",
+        )
+
+
+def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
+    """Return a running job of the same name that this run has not started; None without one.
+
+    If several jobs had this name before, the name does not show whether it is this job.
+    """
+    if not old_job.is_only_one:
+        return None
+    its_own = {old_job.job_id, *ids(*_seed(run, old_job)), *ids(*_restart_seed(run, old_job))}
+    return next((job for job in _running(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
 
 
 def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
@@ -296,13 +334,34 @@ def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_o
     return running_job(old_job.hand_over, *(_restart_seed if with_old_shape else _seed)(run, old_job))
 
 
+def question_for_started_job(
+    old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False
+) -> FlinkQuestion | None:
+    """Return the question for the job of `started_job`, which is not started; None if it does not run."""
+    job, hand_over = started_job(old_job, run, snapshot, with_old_shape=with_old_shape), old_job.hand_over
+    if job is None or isinstance(hand_over, Print):
+        return None
+    if isinstance(hand_over, RunJar):
+        return JobStartQuestion(hand_over.flink, job)
+    return RedeploymentQuestion(hand_over, read_deployment(hand_over).nonce or 0)
+
+
+def still_runs(old_job: JobToRestart) -> bool:
+    """Return whether the old job still runs, or is being cancelled."""
+    if old_job.is_replaced:
+        return False
+    with open_flink(old_job.flink) as flink:
+        job = flink.job_overview(old_job.job_id)
+    return job is not None and not job.ended
+
+
 def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
     """End a savepoint in progress or a job that was started from the result, before the job is started again.
 
     Return the question for its end; None if there is neither.
     """
     if old_job.is_replaced:
-        return None
+        return _end_session_job(old_job)
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
         if job is not None and not job.ended:
@@ -312,12 +371,33 @@ def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
     return withdraw_job(old_job.hand_over, *_seed(run, old_job))
 
 
+def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
+    """Cancel the job that Flink's operator has started from the result for a FlinkSessionJob; None if none runs.
+
+    The operator itself would submit the old job while the new one is still being cancelled
+    (`SessionJobReconciler.cancelJob`). For a FlinkDeployment, it deletes the cluster first.
+    """
+    hand_over = old_job.hand_over
+    if not isinstance(hand_over, PatchDeployment) or hand_over.resource != "FlinkSessionJob":
+        return None
+    resource = read_deployment(hand_over)
+    if resource.job_id is None or old_job.target is None or resource.fields.snapshot != old_job.target:
+        return None
+    with open_flink(old_job.flink) as flink:
+        job = flink.job_overview(resource.job_id)
+        if job is None or job.ended:
+            return None
+        flink.cancel(job.job_id)
+    return JobEndQuestion(old_job.flink, job.job_id)
+
+
 def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
 
-    `savepoint` may be None if Flink knows it.
+    `savepoint` may be None if Flink knows it. Raises `RequestError` if somebody else has started the job since.
     """
-    if savepoint is None or not old_job.is_replaced:
+    is_replaced = old_job.is_replaced
+    if savepoint is None or not is_replaced:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
             if job is not None and not job.ended:
@@ -330,6 +410,8 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
                     expected="a job that this run has cancelled",
                     found=job.state,
                 )
+            if not is_replaced:
+                refuse_other_start(flink, old_job, run)
             savepoint = savepoint or _own_savepoint(flink, old_job, run)
     if savepoint is None:
         raise RescaleError(
@@ -340,6 +422,8 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
             "savepoint in this directory, if there is one, or from its last checkpoint",
         )
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.deployment is not None:
+        if is_replaced:
+            _refuse_other_redeployment(old_job, old_job.hand_over, savepoint)
         old, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
         wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
         return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, wanted))
@@ -349,6 +433,20 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
     if isinstance(started, JobStartQuestion):
         return msgspec.structs.replace(started, instead_of=_seed(run, old_job))
     return started
+
+
+def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment, savepoint: str) -> None:
+    """Raise `RequestError` if somebody else has redeployed the resource since this run looked at it."""
+    snapshot = read_deployment(hand_over).fields.snapshot
+    if old_job.target is not None and snapshot not in (old_job.target, savepoint):
+        raise RequestError(
+            f"somebody else has redeployed the {hand_over.resource} since, so the job is not taken back",
+            path=hand_over.full_name,
+            operator=old_job.name,
+            expected=f"initialSavepointPath {old_job.target} or {savepoint}",
+            found=snapshot,
+            advice="if the job does not run, redeploy it from its own last checkpoint",
+        )
 
 
 def _seed(run: str, old_job: JobToRestart | None) -> tuple[str, ...]:

@@ -135,7 +135,8 @@ def _starting_fields() -> Form:
         "arguments": lines(
             title="Arguments",
             section=_STARTING_SECTION,
-            description_md="To run a jar: the arguments of the program, one per line. No secrets.",
+            description_md="To run a jar: the arguments of the program, one per line. Those of the running job are not "
+            "taken over. No secrets.",
         ),
         "flink_options": Param(
             {},
@@ -144,7 +145,7 @@ def _starting_fields() -> Form:
             title="Options of Flink",
             section=_STARTING_SECTION,
             description_md='To run a jar: Flink options for the job, such as `{"state.backend.type": "rocksdb"}`. '
-            "No secrets.",
+            "Options with which the running job was started are not taken over. No secrets.",
         ),
         "kubernetes_connection": line(
             title="Connection to Kubernetes",

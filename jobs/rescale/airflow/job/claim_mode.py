@@ -2,6 +2,10 @@
 
 In NO_CLAIM mode, the job's first checkpoint must be a full one. A changelog cannot make it, and the tasks fail whenever
 they are asked for it (`StreamTask.checkForcedFullSnapshotSupport`).
+
+Some starts are always in this mode: those from a jar; of a FlinkSessionJob, because Flink's operator names the mode in
+its request (`AbstractFlinkService.runJar`), which takes precedence over the job's options (`JarRunHandler`); from a
+result that refers to files of the source; and from the job's last checkpoint, if the run goes back.
 """
 
 from __future__ import annotations
@@ -9,26 +13,30 @@ from __future__ import annotations
 from rescale.airflow.flink.deployment import claim_mode
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print
 from rescale.flink.start import CLAIM_MODE_OPTIONS, NO_CLAIM
-from rescale.flink_rest.client import Flink
+from rescale.flink_rest.client import Flink, StopMode
 from rescale.flink_rest.running_job import Job
 from rescale.text.errors import RequestError
 
 
-def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, *, refers: bool) -> None:
-    """Raise `RequestError` if the job has a changelog, and the hand-over would start it in NO_CLAIM mode.
+def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMode, *, refers: bool) -> None:
+    """Raise `RequestError` if the job has a changelog, and the run would start it in NO_CLAIM mode.
 
     `refers` tells whether the result uses files of the source, which the job must not own.
     """
     backend = flink.state_backend(job.job_id)
     if isinstance(hand_over, Print) or backend is None or not backend.changelog:
         return
-    mode, advice = NO_CLAIM, "choose to print the command, and add -restoreMode claim to it"
-    if isinstance(hand_over, PatchDeployment):
+    mode, ways = NO_CLAIM, ["choose to print the command, and add -restoreMode claim to it"]
+    if isinstance(hand_over, PatchDeployment) and hand_over.resource == "FlinkSessionJob":
+        ways = []
+    elif isinstance(hand_over, PatchDeployment):
+        not_owned = {"copy the files of RocksDB": refers, "choose a savepoint": taking is StopMode.CHECKPOINT}
+        needed = [what for what, is_needed in not_owned.items() if is_needed]
         options = flink.configuration()
         of_cluster = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)
-        mode = NO_CLAIM if refers else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
-        copied = "copy the files of RocksDB, and " if refers else ""
-        advice = f"{copied}set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
+        mode = NO_CLAIM if needed else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
+        claims = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
+        ways = [" and ".join([*needed, claims])]
     if mode == NO_CLAIM:
         raise RequestError(
             "the job has a changelog, so it could make no checkpoint after this hand-over, nor after going back",
@@ -36,5 +44,5 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, *, refers: bool
             operator=job.name,
             expected="a hand-over that starts the job in CLAIM mode",
             found=mode,
-            advice=f"{advice}; or first start the job without its changelog",
+            advice="; or ".join([*ways, "first start the job without its changelog"]),
         )

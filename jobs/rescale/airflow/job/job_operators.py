@@ -8,20 +8,20 @@ from typing import Any
 from airflow.sdk import Context
 
 from rescale.airflow.connections.access import form_access
-from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER, CancelMark
+from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.operators import WaitingOperator, answer_of
-from rescale.airflow.flink.questions import Answer
+from rescale.airflow.flink.questions import Answer, FlinkQuestion
 from rescale.airflow.flink.stopping import (
     JobToRestart,
     end_pending_work,
     go_back,
     job_to_restart_of,
-    started_job,
+    question_for_started_job,
+    still_runs,
     take_savepoint,
 )
 from rescale.airflow.forms.filled_form import trimmed_values
-from rescale.airflow.state_stores import task_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED, HAND_OVER, LOOK, TAKE, output_of_any, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED, LOOK, required_output
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import task_errors
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -49,14 +49,17 @@ class TakeSavepoint(WaitingOperator):
             skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
         with task_errors():
             old_job = job_to_restart_of(required_output(LOOK, self.before))
-            if old_job.taking in (StopMode.STOP, StopMode.CANCEL):
-                _mark(context, old_job).refuse_ended_task()
+            record = self._record(context, old_job)
+            if old_job.taking is StopMode.RUN_ON:
+                return self._result(take_savepoint(old_job, record.run))
+            record.started_before(old_job.target)  # raises an error if another run may have taken the job over
             if old_job.taking is not StopMode.CHECKPOINT:
-                return self._result(take_savepoint(old_job, self._run_name(context)))
+                record.note_stop()
+                return self._result(take_savepoint(old_job, record.run))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-                return self._finish(stop_at_checkpoint(old_job, _mark(context, old_job)))
+                return self._finish(stop_at_checkpoint(old_job, record))
 
 
 class GoBack(WaitingOperator):
@@ -79,10 +82,10 @@ class GoBack(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             old_job = job_to_restart_of(required_output(LOOK, self.before))
-        if was_handed_over(context["ti"], old_job.job_id):
-            skip_task("no need to go back: the job was handed over")
-        if old_job.taking is StopMode.RUN_ON:
-            skip_task("no need to go back: the run does not stop the job")
+            if old_job.taking is StopMode.RUN_ON:
+                skip_task("no need to go back: the run does not stop the job")
+            if was_handed_over(self._record(context, old_job)):
+                skip_task("no need to go back: the job was handed over")
         return self._start_again(context, old_job)
 
     def _start_again(self, context: Context, old_job: JobToRestart) -> Answer:
@@ -91,18 +94,16 @@ class GoBack(WaitingOperator):
             if savepoint is not None:
                 start = Start(savepoint, old_job.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
-            run = self._run_name(context)
-            if _mark(context, old_job).went_back and started_job(old_job, run, savepoint, with_old_shape=True) is None:
-                raise RescaleError(
-                    "an earlier try of this task has started the job again, and that job has ended since",
-                    operator=old_job.name,
-                    expected="the job that was started again",
-                    advice="if no other run has taken that job over, start it from its own last checkpoint",
-                )
+            record = self._record(context, old_job)
+            phase = record.phase
+            if phase is Phase.WENT_BACK:
+                return self._gone_back(context, old_job, self._result(_restarted_job(record, savepoint)))
+            if phase is not None and not still_runs(old_job):
+                record.note(Phase.GOES_BACK)
             self._end_pending_work(context, old_job)
             if savepoint is None:
                 savepoint = self._source(context, old_job)  # known once the job has ended
-            return self._gone_back(context, old_job, self._result(go_back(old_job, run, savepoint)))
+            return self._gone_back(context, old_job, self._result(go_back(old_job, record.run, savepoint)))
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -117,7 +118,7 @@ class GoBack(WaitingOperator):
 
     def _gone_back(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
         """Return the result of the task when the job runs again; `answer` describes that job."""
-        _mark(context, old_job).set_went_back()
+        self._record(context, old_job).note(Phase.WENT_BACK)
         self._leave_rounds(context, old_job)
         # A request to start the new job, whose answer was lost, may have come through meanwhile.
         self._end_pending_work(context, old_job)
@@ -144,15 +145,13 @@ class GoBack(WaitingOperator):
         if self.taken and self.taken["job"] == old_job.job_id:
             savepoint: str = self.taken["savepoint"]
             return savepoint
-        pull = context["ti"].xcom_pull
-        for task_id in (TAKE, FOLLOW):
-            if pull(task_ids=task_id, key=CANCELS) == old_job.job_id:
-                known = pull(task_ids=task_id, key=CANCELS_AFTER)
-                with form_access(trimmed_values(context["params"]), reads_source=True):
-                    from rescale.airflow.flink.checkpoint_stop import restart_of
+        record = self._record(context, old_job)
+        if old_job.taking is not StopMode.CHECKPOINT or record.phase is None:
+            return None
+        with form_access(trimmed_values(context["params"]), reads_source=True):
+            from rescale.airflow.flink.checkpoint_stop import restart_of
 
-                    return restart_of(old_job, known)
-        return None
+            return restart_of(old_job, record.checkpoint)
 
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds to another run, if this one has made any. Errors are only logged: the job runs again."""
@@ -172,15 +171,22 @@ class GoBack(WaitingOperator):
             self.log.info("to rescale the job, %s", advice)
 
 
-def was_handed_over(ti: Any, job_id: str) -> bool:
-    """Return whether this job was handed over.
+def was_handed_over(record: JobRecord) -> bool:
+    """Return whether the run has handed the job over, and has not gone back since."""
+    return record.phase is Phase.STARTED
 
-    The XCom may be from an earlier pass, and about another job: an XCom stays until its task starts again.
+
+def _restarted_job(record: JobRecord, savepoint: str | None) -> FlinkQuestion:
+    """Return the question for the job that the run has started again. Raises `RescaleError` if it has ended.
+
+    It is only looked for: another run may have handed it over, or somebody may have changed it.
     """
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)
-    return answer is not None and answer.get("in_place_of", job_id) == job_id
-
-
-def _mark(context: Context, old_job: JobToRestart) -> CancelMark:
-    ti = context["ti"]
-    return CancelMark(task_state(context.get("task_state_store"), ti), ti, old_job.job_id)
+    question = question_for_started_job(record.old_job, record.run, savepoint, with_old_shape=True)
+    if question is None:
+        raise RescaleError(
+            "this run has started the job again as it was, and that job has ended since",
+            operator=record.old_job.name,
+            expected="the job that was started again",
+            advice="if no other run has taken that job over, start it from its own last checkpoint",
+        )
+    return question

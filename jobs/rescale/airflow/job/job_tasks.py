@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ import msgspec
 
 from rescale.airflow.ending import end_task
 from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.job_record import JobRecord, recorded_job, stopped_job
 from rescale.airflow.flink.questions import describe_answer
-from rescale.airflow.flink.stopping import inspect_job, job_to_restart_of, started_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, started_job
 from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
@@ -23,7 +24,6 @@ from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
-    FOLLOWED,
     GO_BACK,
     HAND_OVER,
     LOOK,
@@ -57,6 +57,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
     from rescale.airflow.job.claim_mode import refuse_no_claim
     from rescale.airflow.job.followable import refuse_unfollowable_job
+    from rescale.airflow.job.jar_options import log_jar_options
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
@@ -64,12 +65,17 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
 
     refuse_unknown_fields(params, dag.params)
     check_changes(params)
+    if (stopped := stopped_job(run_name(ti))) is not None:
+        return _look_output(
+            stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
+        )
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
     request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
+    old_job = msgspec.structs.replace(old_job, target=request.target)
     check_renames(request, hand_over)
     of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
     with open_flink(old_job.flink) as flink:
@@ -79,7 +85,9 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             check_proof(job, request, proof_of(params), of_files=of_files)
             if has_shape(job, request):
                 skip_task(_nothing_to_do(job))
-            refuse_no_claim(flink, job, hand_over, refers=request.files is Files.REFER)
+            refuse_no_claim(flink, job, hand_over, taking, refers=request.files is Files.REFER)
+            if isinstance(hand_over, RunJar):
+                log_jar_options(flink, job, hand_over)
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
 
@@ -98,9 +106,13 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
         _check_places(request)
+    return _look_output(old_job, request)
+
+
+def _look_output(old_job: JobToRestart, request: Request) -> Summary:
     return {
         "before": msgspec.to_builtins(old_job),
-        "hand_over": msgspec.to_builtins(hand_over),
+        "hand_over": msgspec.to_builtins(old_job.hand_over),
         "parallelism": request.parallelism.get("", old_job.parallelism),
     }
 
@@ -189,31 +201,39 @@ def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] =
 
 def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
-    look_output = ti.xcom_pull(task_ids=LOOK)
+    look_output, run = ti.xcom_pull(task_ids=LOOK), run_name(ti)
     if look_output is None:
-        return f"nothing is done to the job before the task {LOOK!r} has finished"
-    old_job, back = look_output["before"], ti.xcom_pull(task_ids=GO_BACK)
-    name = f"the job {old_job['name']!r}"
-    if old_job["taking"] == StopMode.RUN_ON:
+        recorded = recorded_job(run)
+        if recorded is None or not recorded.is_stopped:
+            return f"nothing is done to the job before the task {LOOK!r} has finished"
+        return (
+            f"the job {recorded.old_job.name!r} may not be running, because this run has stopped it before: clear the "
+            f"task {LOOK!r} and those after it, which go on, or start it again"
+        )
+    old_job, back = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
+    name = f"the job {old_job.name!r}"
+    if old_job.taking is StopMode.RUN_ON:
         return f"the run does not stop {name}: {RAN_ON}"
-    if back is not None and back.get("in_place_of", old_job["job_id"]) == old_job["job_id"]:
+    if back is not None and back.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} runs again: {describe_answer(back)}"
-    if was_handed_over(ti, old_job["job_id"]):
-        return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)  # it may be about another job, and from an earlier pass
+    if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
+        return f"{name} was handed over: {describe_answer(answer)}"
+    if was_handed_over(JobRecord(run, old_job, ti)):
+        return f"{name} was handed over, and is left alone"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if (started := _job_of_result(ti, old_job)) is not None:
+    if (started := _job_of_result(old_job, run)) is not None:
         return (
             f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
         )
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 
-def _job_of_result(ti: Any, old_job: Mapping[str, Any]) -> str | None:
+def _job_of_result(old_job: JobToRestart, run: str) -> str | None:
     """Return the job that this run has started from its result; None if it does not run, or Flink does not answer."""
-    target = ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED) or (ti.xcom_pull(task_ids=PLAN) or {}).get("target")
     try:
-        return target and started_job(job_to_restart_of(old_job), run_name(ti), target)
+        return None if old_job.target is None else started_job(old_job, run, old_job.target)
     except RescaleError:
         return None
 

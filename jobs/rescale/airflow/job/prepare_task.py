@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from rescale.airflow.flink.job_record import stopped_job
 from rescale.airflow.flink.stopping import job_to_restart_of
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
-from rescale.airflow.steps.earlier_tasks import LOOK, PREPARE, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import LOOK, PREPARE, Summary, required_output, run_name
 from rescale.airflow.steps.rescale_task import rescale_task
 from rescale.flink_rest.client import StopMode
 
@@ -33,6 +34,8 @@ def _prepare(
     old_job = job_to_restart_of(required_output(LOOK, look_output)["before"])
     if params["while_it_runs"] or old_job.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")
+        return {"files": 0}
+    if stopped_job(run_name(ti)) is not None:
         return {"files": 0}
     from rescale.airflow.live.copying_ahead import copy_ahead
     from rescale.planning.prepare import prepare

@@ -9,7 +9,8 @@ Records since the last checkpoint are processed again either way.
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
 try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
 with its old shape, and another run can go on with the rounds. The restarted job does not own that checkpoint
-(NO_CLAIM): Flink would delete the checkpoint, and the task that goes back may need it.
+(NO_CLAIM): Flink would delete the checkpoint, and the task that goes back may need it. Once the new job has run, the
+task only looks for it: a job that was handed over is neither taken back nor started once more.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
-from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, refuse_running_job
@@ -64,17 +65,16 @@ class WentBackError(RequestError):
 
 @dataclass
 class CutOver:
-    """A cut-over of the job that `follower` follows; `run` names the Airflow run, `limit` is in seconds.
+    """A cut-over of the job that `follower` follows; `limit` is in seconds.
 
-    `mark` tells later tries, and the task that goes back, that the job was cancelled.
+    `record` tells later tries, and the task that goes back, what was done to the job.
     `parallelism` is the default parallelism of the new job; None for the parallelism of most operators.
     """
 
     old_job: JobToRestart
     follower: Follower
     mover: Mover
-    mark: CancelMark
-    run: str
+    record: JobRecord
     limit: float
     parallelism: int | None
     _planned: RoundPlan | None = field(default=None, init=False)
@@ -112,7 +112,7 @@ class CutOver:
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job."""
-        self.mark.set_before_cancel(self._completed_checkpoint)
+        self.record.note_stop(self._completed_checkpoint)
         parts = Stopwatch()
         with open_flink(self.old_job.flink) as flink, parts.part("cancel"):
             cancel(flink, self.old_job.job_id)
@@ -125,11 +125,14 @@ class CutOver:
         """Make the last round, publish it, and start the job from it; return its plan, and the new job.
 
         Raises `WentBackError` if that failed, and the job was started again with its old shape, now or before. The
-        target may be another run's by now.
+        target may be another run's by now. Raises `RequestError` if the new job has run before, and has ended.
         """
-        if self.mark.went_back:
+        phase = self.record.phase
+        if phase is Phase.WENT_BACK:
             what = "the cut-over failed before, and the job was started again as it was"
             raise WentBackError(what, path=self.follower.target, advice=self._leave_rounds())
+        if phase is Phase.STARTED:
+            return self._handed_over_before()
         while True:
             try:
                 return self._attempt(parts)
@@ -150,18 +153,32 @@ class CutOver:
             self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
             refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
         with parts.part("start"):
-            start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
+            start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("start the job: %s", start.command)
-            started = hand_job_over(self.old_job.hand_over, start, self.run, self.old_job)
+            started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
             answer = _answer(started, self.limit - parts.elapsed)
-            refuse_running_job(self.old_job, start, self.run)  # the task that goes back may have started it meanwhile
+            refuse_running_job(self.old_job, start, run)  # the task that goes back may have started it meanwhile
+        self.record.note_start()
         return plan, answer
+
+    def _handed_over_before(self) -> tuple[Plan, Answer]:
+        """Return the plan of the result, and the job that was started from it, which is only looked for."""
+        question = self.record.started_before(self.follower.target)
+        plan = published_plan(self.follower.target, self.follower.by)
+        if question is None or plan is None:
+            raise RequestError(
+                "this run has handed the job over before, and its result is gone since: nothing is done to the job",
+                path=self.follower.target,
+                operator=self.old_job.name,
+                expected="the published result",
+            )
+        return plan, _answer(question, self.limit)
 
     def _settle(self) -> None:
         """Record the job's last completed checkpoint. Raises `RequestError` if another checkpoint is the newest."""
         with open_flink(self.old_job.flink) as flink:
-            final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.mark.checkpoint)
-        self.mark.set(checkpoint_number(final))
+            final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
+        self.record.note_checkpoint(checkpoint_number(final))
 
     def _last_round(self, parts: Stopwatch) -> Plan:
         planned = self._planned
@@ -204,11 +221,11 @@ class CutOver:
     def _gone_back(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
-        back = go_back(self.old_job, self.run, restart_of(self.old_job, self.mark.checkpoint))
+        back = go_back(self.old_job, self.record.run, restart_of(self.old_job, self.record.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:
-            self.mark.set_went_back()
+            self.record.note(Phase.WENT_BACK)
         another_run = self._leave_rounds()
         self._end_pending_work()  # a start of the new job, whose answer was lost, may have come through meanwhile
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
@@ -217,7 +234,7 @@ class CutOver:
 
     def _end_pending_work(self) -> None:
         """End the new job, which would run beside the old one."""
-        while (pending := end_pending_work(self.old_job, self.run)) is not None:
+        while (pending := end_pending_work(self.old_job, self.record.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
 
     def _leave_rounds(self) -> str:

@@ -1,7 +1,7 @@
 """The task that follows a running job with rounds, and cuts over to the new job when it may.
 
 It is one long task, whose process for rounds stays warm. If it is killed, its next try resumes: the files beside the
-target record the rounds, and the state of the task records whether the job was cancelled.
+target record the rounds, and the state of the run records whether the job was cancelled.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.state_stores import task_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, LOOK, Summary, XComField, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW, Summary, XComField
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 
 _RETRIES: dict[str, Any] = {
@@ -41,11 +40,9 @@ def _follow(
     """Moves all state once, and then the changes of each checkpoint, until the job can be cut over in seconds."""
     if not params["while_it_runs"]:
         skip_task("the job is stopped before its state is moved")
-    state = task_state(task_state_store, ti)
-    CancelMark(state, ti, required_output(LOOK, look_output)["before"]["job_id"]).renew()
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
-    hours = (_instant(opens, ti), _instant(closes, ti))
+    hours, state = (_instant(opens, ti), _instant(closes, ti)), task_state(task_state_store, ti)
     return follow_and_cut_over(
         pulled_places(known_places, ti), hours, look_output, params, dag_run, ti, state, inlet_events, outlet_events
     )

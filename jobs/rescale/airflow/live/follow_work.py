@@ -24,7 +24,7 @@ from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import add_event
-from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output, run_name
+from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -74,8 +74,7 @@ def follow_and_cut_over(
             params["accept_unconditional_publish"],
         )
         watch = Watch(old_job, follower, live, params, ti, task_state_store, *hours)
-        limit, parallelism = live.give_up_after, look_output["parallelism"]
-        cut = CutOver(old_job, follower, moves, watch.mark, run_name(ti), limit, parallelism)
+        cut = CutOver(old_job, follower, moves, watch.record, live.give_up_after, look_output["parallelism"])
         resumed = watch.is_cancelled()
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)

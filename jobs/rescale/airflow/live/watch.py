@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.job_record import JobRecord
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
+from rescale.airflow.steps.earlier_tasks import run_name
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
@@ -24,7 +25,7 @@ from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certified_plan
-from rescale.runstate.decisions import cut_over_decision
+from rescale.runstate.decisions import Decision, cut_over_decision
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.states import claimed_by
 from rescale.text.errors import RequestError
@@ -66,7 +67,7 @@ class Watch:
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
-        if not self.mark.is_set:
+        if self.record.phase is None:
             return False
         with open_flink(self.old_job.flink) as flink:
             job = flink.job_overview(self.old_job.job_id)
@@ -76,9 +77,9 @@ class Watch:
         return True
 
     @property
-    def mark(self) -> CancelMark:
-        """The mark by which the task records that it is about to cancel the job."""
-        return CancelMark(self.state, self.ti, self.old_job.job_id)
+    def record(self) -> JobRecord:
+        """The record of what the run has done to the job."""
+        return JobRecord(run_name(self.ti), self.old_job, self.ti)
 
     def follow(self) -> None:
         """Make rounds until a cut-over may begin.
@@ -87,6 +88,7 @@ class Watch:
         """
         self.refuse_ended_job()
         self._refuse_closed_window()
+        self._decision()
         if not self.has_rounds:
             self._copy_ahead()
             if self._wait_without_rounds():  # checkpoints may have new files by now
@@ -158,17 +160,26 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        if not self.needs_approval:
-            return None
+        return "an approval" if self.needs_approval and self._decision() is None else None
+
+    def _decision(self) -> Decision | None:
+        """Return the decision on the cut-over; None without one, or if nobody has to approve.
+
+        Raises `RequestError` if the cut-over is given up, or was decided in another run, which asked about its rounds.
+        """
         decision = cut_over_decision(self.follower.target)
-        if decision is not None and not decision.approved:
-            raise RequestError(
-                "the cut-over is given up, and the job was left alone",
-                path=self.follower.target,
-                found=decision,
-                advice="discard the target before you trigger another run",
-            )
-        return None if decision is not None else "an approval"
+        if decision is None or not self.needs_approval:
+            return None
+        if decision.approved and decision.by == self.follower.by:
+            return decision
+        raise RequestError(
+            "the cut-over is given up, and the job was left alone"
+            if not decision.approved
+            else "the approval of a cut-over in another run does not hold for this one, and the job was left alone",
+            path=self.follower.target,
+            found=decision,
+            advice="discard the target before you trigger another run",
+        )
 
     def _refuse_closed_window(self) -> None:
         """Raise `WindowClosedError` if no cut-over may begin any more."""

@@ -14,9 +14,10 @@ from typing import Any
 
 from airflow.sdk import Asset, TriggerRule
 
+from rescale.airflow.flink.job_record import stopped_job
 from rescale.airflow.forms.filled_form import refuse_unknown_fields
 from rescale.airflow.state_stores import window_state
-from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output, run_name
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.airflow.windows.closing import WindowHours
 from rescale.airflow.windows.targets import pattern_fault, target_of
@@ -85,7 +86,8 @@ def opened_window(
 ) -> Summary:
     """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
 
-    Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`.
+    Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`. A run that has
+    stopped its job, and whose tasks were all cleared, goes on after its window has closed: the job does not run.
     """
     from rescale.airflow.windows.newest import newest_savepoint
     from rescale.options.profiles import use_targets
@@ -100,7 +102,7 @@ def opened_window(
     if opening is None:
         skip_task(f"the window has never been open{hint}")
     closes = hours.closing_time(opening)
-    if now > closes:
+    if now > closes and not ("job" in params and stopped_job(run_name(dag_run))):
         skip_task(
             f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes)}, "
             f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"

@@ -1,0 +1,168 @@
+"""The record of what a run has done to its job: all tasks of the run read it, and all tries of them.
+
+It outlives every try, as well as the XComs of a task, which Airflow removes before each try. So the task that goes back
+knows that the job was stopped, even if the last try of another task was killed at its start. And a task that somebody
+clears after days does not start the job once more: another run may have taken it over since.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.questions import FlinkQuestion
+from rescale.airflow.flink.stopping import JobToRestart, other_start, question_for_started_job, still_runs
+from rescale.airflow.state_stores import run_state
+from rescale.airflow.steps.earlier_tasks import ENDED
+from rescale.text.errors import RequestError, RescaleError, StoreError
+
+log = logging.getLogger(__name__)
+
+RECORD = "job"
+"""Key of the record in the state of the run."""
+
+
+class Phase(StrEnum):
+    """Last action of a run on its job."""
+
+    STOPS = "stops"
+    """The run is about to stop the job, or has stopped it."""
+
+    STARTED = "started"
+    """The job was started from the result, and all of its tasks ran."""
+
+    GOES_BACK = "goes back"
+    """The run is about to start the job as it was, or to end the one that was started from the result."""
+
+    WENT_BACK = "went back"
+    """The job was started as it was, and all of its tasks ran."""
+
+
+class RecordedJob(msgspec.Struct, frozen=True):
+    """A job that a run has stopped. `checkpoint` is the number of one that the job had completed before, if known."""
+
+    phase: Phase
+    old_job: JobToRestart
+    checkpoint: int | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run has stopped the job, or tried to, and has not started it since."""
+        return self.phase in (Phase.STOPS, Phase.GOES_BACK)
+
+
+def recorded_job(run: str) -> RecordedJob | None:
+    """Return what the run with this name has recorded; None if it has stopped no job."""
+    document = run_state(run).get(RECORD)
+    return None if document is None else msgspec.convert(document, RecordedJob)
+
+
+def stopped_job(run: str) -> JobToRestart | None:
+    """Return the job that the run with this name has stopped; None if it has stopped none, or if the job runs.
+
+    If all tasks of a run are cleared, they go on with that job. Another look would not find the job, and without one,
+    nothing would start it again.
+    """
+    recorded = recorded_job(run)
+    if recorded is None or not recorded.is_stopped:
+        return None
+    old_job = recorded.old_job
+    try:
+        with open_flink(old_job.flink) as flink:
+            if still_runs(old_job) or other_start(flink, old_job, run) is not None:
+                return None
+    except StoreError as error:
+        log.warning("%s", error)  # later tasks ask Flink, too
+    log.info("this run has stopped the job %r (%s), and goes on with it", old_job.name, old_job.job_id)
+    return old_job
+
+
+class JobRecord(NamedTuple):
+    """The record of the run with the name `run` about its job `old_job`, for its task instance `ti`."""
+
+    run: str
+    old_job: JobToRestart
+    ti: Any
+
+    @property
+    def phase(self) -> Phase | None:
+        """Last action of the run on this job; None if it has not tried to stop it."""
+        recorded = self._recorded
+        return None if recorded is None else recorded.phase
+
+    @property
+    def checkpoint(self) -> int | None:
+        """Number of a checkpoint that the job had completed before it was cancelled; None if unknown."""
+        recorded = self._recorded
+        return None if recorded is None else recorded.checkpoint
+
+    def note(self, phase: Phase) -> None:
+        """Record what the run does, or has done, to the job."""
+        self._put(msgspec.structs.replace(self._current, phase=phase))
+
+    def note_checkpoint(self, number: int | None) -> None:
+        """Record a checkpoint of the job, from which it can be started as it was."""
+        current = self._current
+        self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
+
+    def note_stop(self, checkpoint: int | None = None) -> None:
+        """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`."""
+        self.refuse_ended_task()
+        self.note_checkpoint(checkpoint)
+
+    def note_start(self) -> None:
+        """Record that the job runs from the result. Raises the error of `refuse_ended_task`."""
+        self.refuse_ended_task()
+        self.note(Phase.STARTED)
+
+    def refuse_ended_task(self) -> None:
+        """Raise `RescaleError` if the task counts as ended: then it must do nothing more to the job.
+
+        That is so if somebody has marked it as failed. Airflow ends its process seconds later, and meanwhile the task
+        that goes back may have found that the job still runs.
+        """
+        states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
+        if (state := states.get(self.ti.task_id)) in ENDED:
+            what = "nothing more is done to the job, because somebody has ended this task"
+            raise RescaleError(what, expected="a task that runs", found=state)
+
+    def started_before(self, snapshot: str | None) -> FlinkQuestion | None:
+        """Return the question for the job that the run has started from `snapshot` before; None if it has started none.
+
+        Raises `RequestError` if that job has ended since, or if the run has started the job as it was: in both cases,
+        another run may have taken the job over.
+        """
+        phase = self.phase
+        if phase is Phase.WENT_BACK:
+            raise RequestError(
+                "this run has started the job again as it was, so it does not stop or start it any more",
+                operator=self.old_job.name,
+                advice="to rescale the job, trigger another run with its name; or clear all tasks of this one",
+            )
+        if phase is not Phase.STARTED:
+            return None
+        if (question := question_for_started_job(self.old_job, self.run, snapshot)) is None:
+            raise RequestError(
+                "this run has handed the job over before, and the new job has ended since",
+                path=snapshot,
+                operator=self.old_job.name,
+                expected="the job that was started from this result",
+                advice="if no other run has taken that job over, start it from its own last checkpoint",
+            )
+        return question
+
+    @property
+    def _recorded(self) -> RecordedJob | None:
+        recorded = recorded_job(self.run)
+        return recorded if recorded is not None and recorded.old_job.job_id == self.old_job.job_id else None
+
+    @property
+    def _current(self) -> RecordedJob:
+        return self._recorded or RecordedJob(Phase.STOPS, self.old_job)
+
+    def _put(self, recorded: RecordedJob) -> None:
+        run_state(self.run).set(RECORD, msgspec.to_builtins(recorded))

@@ -1,0 +1,63 @@
+"""Options and arguments with which a jar is started: those of the form, as Flink does not show a running job's own.
+
+Without an option of the running job, the new job may lack its checkpoints, or not start at all: the hashmap backend
+cannot restore files of RocksDB. Nor would the old job start again if the run goes back. So the log says so before the
+job is stopped, and names the options that the job's checkpoints reveal. Only its code can set them otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.task_log import log_text
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.responses import CheckpointConfig, seconds_of
+from rescale.flink_rest.running_job import Job
+
+_BACKEND = ("state.backend.type", "state.backend")
+"""`StateBackendOptions.STATE_BACKEND`, and its deprecated name."""
+
+_INTERVAL = "execution.checkpointing.interval"
+_RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
+
+_NEVER_MILLISECONDS = 1 << 62
+"""Intervals above this mean that the job makes no checkpoints by itself."""
+
+_OF_OPERATOR = "$internal.flink.version"
+"""Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""
+
+
+def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
+    """Log the arguments of the jar, and warn of options that the running job has and the new one may lack."""
+    arguments = " ".join(hand_over.arguments) or "none"
+    log_text(f"the jar is started with the arguments of the form, whatever those of the running job: {arguments}")
+    config, of_cluster = flink.checkpoint_config(job.job_id), flink.configuration()
+    options = {**of_cluster, **hand_over.configuration}
+    if config is not None and (lacking := list(_lacking_options(config, options))):
+        log_text(
+            f"warning: the running job has options that neither the cluster nor the form sets: {', '.join(lacking)}. "
+            "Unless its code sets them, the job is started without them, also if the run goes back: enter them under "
+            '"Options of Flink"'
+        )
+    if _OF_OPERATOR in of_cluster:
+        log_text(
+            "warning: Flink's operator manages this cluster. If it has submitted the job for a FlinkSessionJob, it may "
+            'start the job again beside the one of the jar: clear "Jar", and name that resource under "FlinkDeployment"'
+        )
+
+
+def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> Iterator[str]:
+    """Yield options that a running job has, as its checkpoints reveal, and that are not among these options."""
+    backend = next((options[name] for name in _BACKEND if name in options), "").lower()
+    for kind in ("rocksdb", "forst"):
+        if kind in (config.state_backend or "").lower() and kind not in backend:
+            yield f"{_BACKEND[0]}: {kind}"
+    interval = config.interval or 0
+    if 0 < interval < _NEVER_MILLISECONDS and (
+        _INTERVAL not in options or round(1000 * seconds_of(options[_INTERVAL])) != interval
+    ):
+        yield f"{_INTERVAL}: {interval} ms"
+    retained = config.externalization.enabled and not config.externalization.delete_on_cancellation
+    if retained and options.get(_RETENTION) != "RETAIN_ON_CANCELLATION":
+        yield f"{_RETENTION}: RETAIN_ON_CANCELLATION"

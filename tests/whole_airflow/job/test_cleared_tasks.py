@@ -1,0 +1,84 @@
+"""Cleared tasks of a run that has stopped its job go on with it, and those of an old run leave the job alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.airflow_server import AirflowServer, Run
+from support.session_cluster import SessionCluster, wait_until
+
+pytestmark = pytest.mark.slow
+
+_JOB = "cleared"
+
+
+@pytest.fixture
+def begin(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Yield a function that begins a run with the only job."""
+    cluster.clear()
+    cluster.run(1, "0", _JOB)
+
+    def begun(parallelism: int, **more: Any) -> Run:
+        form = {
+            "flink": cluster.address,
+            "job": _JOB,
+            "savepoints": str(cluster.folder / "savepoints"),
+            "target": str(tmp_path / f"rescaled-{parallelism}"),
+            "parallelism": parallelism,
+            "taking": "stop",
+            "hand_over": "jar",
+            "jar": cluster.jar,
+            "entry_class": "Counts",
+            "arguments": ["0", _JOB],
+            **more,
+        }
+        return airflow.trigger_dag("rescale_job", form, dag_run_id=f"fails-nothing-{parallelism}-{tmp_path.name}")
+
+    yield begun
+    cluster.clear()
+
+
+def assert_runs(cluster: SessionCluster, run: Run, parallelism: int) -> None:
+    """Check that the job that the run has started is the only one, and counts."""
+    job_id = run.xcom("hand_over")["job"]
+    assert cluster.alive() == {job_id}
+    assert cluster.job(job_id).parallelism == parallelism
+    wait_until(lambda: cluster.counts(job_id), "the job to count on")
+
+
+def test_run_whose_tasks_are_all_cleared_while_its_job_is_stopped_goes_on(
+    begin: Callable[..., Run], cluster: SessionCluster
+) -> None:
+    run = begin(2, require_approval=True)
+    run.question()
+    assert cluster.alive() == set()
+    tries = run.task("approve")["try_number"]
+    run.clear(only_failed=False)
+    run.wait_for_task("look_at_job", "success")
+    assert "and goes on with it" in run.log_text("look_at_job")
+    wait_until(lambda: run.task("approve")["try_number"] > tries, "the question to be asked again")
+    run.question()
+    run.answer("Approve")
+    assert run.end() == "success", run.states()
+    assert_runs(cluster, run, 2)
+
+
+@pytest.mark.parametrize("task_id", ["take_savepoint", "hand_over", "go_back"])
+def test_cleared_task_of_an_old_run_starts_no_second_job(
+    begin: Callable[..., Run], cluster: SessionCluster, task_id: str
+) -> None:
+    """Another run has taken over the job that the old one had started."""
+    old = begin(2)
+    assert old.end() == "success", old.states()
+    new = begin(3)
+    assert new.end() == "success", new.states()
+    assert_runs(cluster, new, 3)
+    old.clear_task(task_id)
+    ended = old.wait_for_task(task_id, "success", "failed", "skipped")["state"]
+    assert ended == ("skipped" if task_id == "go_back" else "failed")
+    old.end()
+    assert_runs(cluster, new, 3)
