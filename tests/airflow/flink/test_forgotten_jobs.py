@@ -180,7 +180,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     """While the job is being cancelled, nobody knows its last checkpoint."""
 
     class Cancelled(GoBack):
-        def source(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
+        def _source(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
             ended = cluster.jobs[old_job.job_id] == "CANCELED"
             cluster.jobs[old_job.job_id] = "CANCELED"
             return "s3://b/chk-8" if ended else None

@@ -61,7 +61,9 @@ def test_heap_stream_is_recognised(
     max_parallelism: int, entries: int, order: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(written, "write_group", heap_group(entries, order))
-    assert framing(tmp_path / "source", {}, max_parallelism) is Framing.HEAP
+    assert (
+        framing(tmp_path / "source", {group: [] for group in range(max_parallelism)}, max_parallelism) is Framing.HEAP
+    )
 
 
 def test_compressed_heap_stream_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +72,7 @@ def test_compressed_heap_stream_is_recognised(tmp_path: Path, monkeypatch: pytes
         return struct.pack(">i", key_group) + b"".join(blocks)
 
     monkeypatch.setattr(written, "write_group", write)
-    assert framing(tmp_path / "source", {}, 1) is Framing.HEAP
+    assert framing(tmp_path / "source", {0: []}, 1) is Framing.HEAP
 
 
 def test_framing_of_a_large_group_is_recognised_from_its_beginning(
@@ -80,4 +82,4 @@ def test_framing_of_a_large_group_is_recognised_from_its_beginning(
     assert len(write_group(0, records(0), 1)) > 40
     assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL
     monkeypatch.setattr(written, "write_group", heap_group(9, (1, 0, 2)))
-    assert framing(tmp_path / "heap", {}, 1) is Framing.HEAP
+    assert framing(tmp_path / "heap", {0: []}, 1) is Framing.HEAP
