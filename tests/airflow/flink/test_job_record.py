@@ -103,7 +103,7 @@ def test_run_goes_on_with_the_job_that_it_has_stopped_unless_a_job_of_this_name_
     phase: Phase | None, lines: list[JobOverview], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = SimpleNamespace(address="", jobs=lambda: lines)
-    cluster.line = lambda job_id: next((line for line in lines if line.job_id == job_id), None)
+    cluster.job_overview = lambda job_id: next((line for line in lines if line.job_id == job_id), None)
     for module in (job_record, stopping):
         monkeypatch.setattr(module, "open_flink", lambda _: nullcontext(cluster))
     if phase is not None:
