@@ -98,7 +98,7 @@ def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: Sessio
         pytest.raises(TaskEnded),
     ):
         take(before, job_id, state)
-    assert state[RECORD]["before"]["job_id"] == job_id
+    assert state[RECORD]["old_job"]["job_id"] == job_id
     assert f"chk-{state[RECORD]['checkpoint']}" in last_checkpoint.newest_checkpoint(before.directory)
     assert take(before, job_id, TaskState(state))["savepoint"] == last_checkpoint.newest_checkpoint(before.directory)
     old = back(before, None, job_id, state)

@@ -25,6 +25,7 @@ from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.places import beside, pins_place, rounds_place
+from rescale.snapshot.reading.discovery import newest_complete
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError, UnsupportedError
 from support.deferring import run_operator
@@ -117,6 +118,9 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         cut_over="when approved",
     )
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
+    written = newest_complete(story.before.directory) or 0
+    # The restarted job would go on with compactions of these rows, and rewrite all files before its first checkpoint.
+    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= written + 2, "the compactions to end")
     reported: list[Round] = []
     report = Watch.report
 
