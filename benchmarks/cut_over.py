@@ -345,7 +345,7 @@ def _timed_last_round(took: list[float]) -> Iterator[None]:
 
     def timed(follower: Follower, planned: RoundPlan) -> None:
         real(follower, planned)
-        took.append(time.monotonic() - planned.begun)
+        took.append(time.monotonic() - planned.start_time)
 
     with patch.object(Follower, "move_last", timed):
         yield

@@ -46,7 +46,7 @@ def test_union_list_with_equal_elements_in_every_subtask_is_repeated(tmp_path: P
 
 
 def test_elements_far_apart_are_read_without_the_bytes_between_them(tmp_path: Path) -> None:
-    """A forged handle may place elements a terabyte apart: one read over both would be as long."""
+    """A forged handle may place elements a terabyte apart; a single read of both would be that long."""
     streams, files = [], [("/nowhere/_metadata", Pin(9))]
     for subtask in range(2):
         path = tmp_path / str(subtask)

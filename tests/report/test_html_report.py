@@ -114,7 +114,7 @@ def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert len(seen.of("details")) >= len(seen.of("figure")) - 1  # numbers stand behind every picture
+    assert len(seen.of("details")) >= len(seen.of("figure")) - 1  # every picture has a table with its numbers
     ids = Counter(a["id"] for _, a in seen.elements if "id" in a)
     assert set(ids.values()) == {1}
     assert {str(a["href"])[1:] for a in seen.of("a")} <= set(ids)

@@ -2,7 +2,7 @@
 
 The later checkpoint is the source of a history. It shares SST files with the earlier one, which refers to them where
 they lie; or the job was started again in between, and has uploaded them again. The base is made once, without faults.
-Nobody damages either of them: then a round is refused.
+Neither of them is damaged, because a round would be refused then.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _YOUNG_SECONDS = 10
 
 _SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _STATE, _INODE, _LISTENING = 3, 9, "0A"
-"""Columns of these tables, and a value of the first column."""
+"""Columns of the tables `_SOCKETS`: the state and the inode of a socket; and the state of a listening one."""
 
 
 class Watch:

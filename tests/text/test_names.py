@@ -1,4 +1,4 @@
-"""Names that others gave."""
+"""Names and addresses from outside, in texts: shortened, escaped, quoted, and without secrets."""
 
 from __future__ import annotations
 

@@ -25,16 +25,16 @@ class Narrator:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._begun = time.monotonic()
+        self._start_time = time.monotonic()
 
     @hookimpl
     def on_task_instance_running(self, task_instance: Any) -> None:
-        self._begun = time.monotonic()
+        self._start_time = time.monotonic()
         self._say(f"  {task_instance.task_id}: {task_instance.task.doc_md}")
 
     @hookimpl
     def on_task_instance_success(self) -> None:
-        self._say(f"    done in {time.monotonic() - self._begun:.0f} s")
+        self._say(f"    done in {time.monotonic() - self._start_time:.0f} s")
 
     @hookimpl
     def on_task_instance_failed(self, error: BaseException | str | None) -> None:

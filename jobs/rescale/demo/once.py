@@ -29,7 +29,7 @@ PrintLine = Callable[[str], None]
 
 def demo(say: PrintLine, *, with_flink: bool) -> None:
     """Run the demo and print its progress with `say`; `with_flink` also restores source and result in Flink."""
-    begun = time.monotonic()
+    start_time = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
     with interrupted_once() as ignore_interruptions, demo_folder() as folder:
         say("Starting an S3 server on this machine …")
@@ -46,7 +46,7 @@ def demo(say: PrintLine, *, with_flink: bool) -> None:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
             ignore_interruptions()
             say("Stopping everything that the demo started …")
-    say(f"Done, in {time.monotonic() - begun:.0f} s. To fill in the form in a browser: rescale demo --ui")
+    say(f"Done, in {time.monotonic() - start_time:.0f} s. To fill in the form in a browser: rescale demo --ui")
 
 
 def _run_dag(home: AirflowHome, target: str) -> None:

@@ -320,7 +320,7 @@ class Follower:
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
         finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
-        seconds = time.monotonic() - planned.begun
+        seconds = time.monotonic() - planned.start_time
         last = seconds if planned.kind is RoundKind.ROUND else finished.last_round_seconds
         finished = replace(finished, reason=planned.reason, seconds=seconds, last_round_seconds=last)
         write_round(self.target, finished)

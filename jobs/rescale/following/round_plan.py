@@ -26,13 +26,13 @@ _NO_LEVEL = "no level of the databases is left for another round"
 class RoundPlan(NamedTuple):
     """A plan, the kind of round that it makes, and why it does not continue the first of the possible rounds.
 
-    `begun` is when planning began, by `time.monotonic`.
+    `start_time` is when planning began, by `time.monotonic`.
     """
 
     prepared: PreparedPlan
     kind: RoundKind
     reason: str | None
-    begun: float
+    start_time: float
 
     @property
     def proof(self) -> Proof:
@@ -64,7 +64,7 @@ def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapsho
     `between` are checkpoints that the job made since the newest round. `reserve` levels of the databases stay free for
     rounds after this one.
     """
-    begun = time.monotonic()
+    start_time = time.monotonic()
     full = prepare(request)
     reasons = []
     for kind, target in zip((RoundKind.ROUND, RoundKind.JOINED), bases, strict=False):
@@ -79,5 +79,5 @@ def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapsho
             detail = f": {error.found}" if error.found else ""
             reasons.append(f"{error.what}{where}{detail}")
             continue
-        return RoundPlan(full._replace(plan=plan), kind, next(iter(reasons), None), begun)
-    return RoundPlan(full, RoundKind.BASE, next(iter(reasons), None), begun)
+        return RoundPlan(full._replace(plan=plan), kind, next(iter(reasons), None), start_time)
+    return RoundPlan(full, RoundKind.BASE, next(iter(reasons), None), start_time)

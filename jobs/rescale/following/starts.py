@@ -77,8 +77,8 @@ def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[s
     """Let a target with the newest round `newest` follow a later start of its job, if the directory is another one.
 
     Returns whether it is. Raises `RequestError` unless both starts have a state backend in common: a restore keeps its
-    id. A round would be right for any job: but the result of another job is not what the target is for, and its base
-    would replace the rounds. An unpublished last round of the earlier start is discarded.
+    id. A round from any job would be correct. But the target is not for the result of another job, whose base would
+    replace the rounds. An unpublished last round of the earlier start is discarded.
     """
     before = followed_job(target)
     if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):

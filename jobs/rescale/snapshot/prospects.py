@@ -117,7 +117,7 @@ def _explained(reason: Reason | None) -> RestoreReason | None:
 
 
 class _Judge:
-    """Judge of what the release line `line` restores of state that Flink of the major version `writer` wrote."""
+    """Judge of the prospects, on the release line `line`, of state that Flink of the major version `writer` wrote."""
 
     def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
         self._line = line

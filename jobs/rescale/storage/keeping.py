@@ -23,13 +23,13 @@ def keep(uri: str, source: Span, staging: str) -> None:
     Raises `SnapshotError` if the pinned version is gone.
     """
     store = open_store(uri)
-    by_store = is_one_store(uri, source.uri)
+    copied_by_store = is_one_store(uri, source.uri)
     if may_be_kept(uri, source):
         try:
             store.keep(uri, source)
             return
         except CopyRefused:
-            by_store = False
+            copied_by_store = False
     if source.length <= _PART:
         store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
         return
@@ -37,12 +37,12 @@ def keep(uri: str, source: Span, staging: str) -> None:
     receipts = []
     for number, start in enumerate(range(0, source.length, _PART), 1):
         part = source._replace(start=start, length=min(_PART, source.length - start))
-        if by_store:
+        if copied_by_store:
             try:
                 receipts.append(store.copy_part(uri, token, number, start, part))
                 continue
             except CopyRefused:
-                by_store = False
+                copied_by_store = False
         data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
         receipts.append(store.put_part(uri, token, number, start, data))
     store.complete_parts(uri, token, receipts, source.length)

@@ -198,8 +198,8 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
 
 def _marker_of(path: Path) -> _Marker:
     started = _text_of(_STATUS).rpartition(")")[2].split()
-    begun = started[_STARTED] if started else ""
-    return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), begun)
+    start_time = started[_STARTED] if started else ""
+    return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), start_time)
 
 
 def _text_of(file: Path) -> str:

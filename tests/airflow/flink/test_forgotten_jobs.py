@@ -14,7 +14,7 @@ import pytest
 from airflow.sdk import Context
 
 from rescale.airflow.flink import stopping
-from rescale.airflow.flink.checkpoint_stop import restart_of
+from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
@@ -171,7 +171,7 @@ def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.Monke
     (tmp_path / "chk-8" / "_metadata").touch()
     monkeypatch.setattr(JobToRestart, "is_replaced", True)
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT, directory=str(tmp_path))
-    assert restart_of(before, 8) == f"{tmp_path}/chk-8"
+    assert checkpoint_for_restart(before, 8) == f"{tmp_path}/chk-8"
 
 
 def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(

@@ -80,10 +80,10 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
     started = run_operator(HandOverJob(task_id="hand_over", **known), job_id)
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
     old = back(before, taken, job_id)
     assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
-    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
     assert cluster.alive() == {old["job"]}
 
 
@@ -143,7 +143,7 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
     old = back(before, None, job_id, state)
     given_up = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("-")[2])
     assert Path(old["restored_from"].removeprefix("file:")).name == f"chk-{given_up - 1}"
-    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
     assert cluster.alive() == {old["job"]}
 
 
@@ -216,7 +216,7 @@ class EarlierStart:
         execute_without_spark(plan)
         known = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
         started = run_operator(HandOverJob(task_id="hand_over", **known), self.job_id)
-        wait_until(lambda: self.cluster.counts(started["job"]), "the job to count on")
+        wait_until(lambda: self.cluster.counts(started["job"]), "the job to go on counting")
         assert self.cluster.alive() == {started["job"]}
         return plan.checkpoint_id
 

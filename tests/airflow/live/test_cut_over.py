@@ -140,7 +140,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return {"job": "b", "name": "clicks", "went_back": True}
 
     monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
-    monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
+    monkeypatch.setattr(cut_over, "checkpoint_for_restart", lambda *_: "chk-1")
     monkeypatch.setattr(cut_over, "leave_rounds", lambda *_: "trigger another run")
     monkeypatch.setattr(cut_over, "go_back", go_back)
     return snapshots

@@ -253,7 +253,7 @@ def test_operator_states_with_unknown_serializers_are_delimited(
 
 
 def test_header_with_ambiguous_state_boundaries_is_refused_as_unknown() -> None:
-    """Not damage: such a header can still be moved unchanged."""
+    """This is no damage: such a header can still be moved unchanged."""
     for read, data in (
         (read_keyed_header, keyed_header(keyed_state("a", HIDING))),
         (read_keyed_header, keyed_header(STATES["total"], key=HIDING)),

@@ -1,4 +1,4 @@
-"""The page of a match: each operator in the list of its kind, and the options that the sure ones need."""
+"""The page of a match: each operator in the list of its kind, and the options for the certain matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases assembled from files of other databases: Flink's own RocksDB libraries read them and write on in them."""
+"""Databases assembled from files of other databases: Flink's own RocksDB libraries read them and write into them."""
 
 from __future__ import annotations
 

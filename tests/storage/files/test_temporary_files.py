@@ -86,7 +86,7 @@ def test_temporary_file_lies_outside_of_the_directory_of_its_file(tmp_path: Path
 
 
 def test_errors_name_the_file_that_the_user_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is told for the file, not for its temporary name; nothing stays."""
+    """The error of a full disk names the file, not its temporary name, and nothing is left."""
 
     def full(path: Path) -> int:
         raise OSError(28, "No space left on device", str(path))

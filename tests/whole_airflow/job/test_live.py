@@ -71,7 +71,7 @@ def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict
     assert contains(str(story.target), normalise(started["restored_from"]))
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
     assert cluster.job(story.job_id).ended
     assert started["job"] in story.run.log_text("end")
     return started

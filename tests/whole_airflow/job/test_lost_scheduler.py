@@ -59,7 +59,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
             alive = cluster.alive()
             assert len(alive) == 1, f"{state}: {alive}"
             (new,) = alive
-            wait_until(lambda: cluster.counts(new), "the job to count on")
+            wait_until(lambda: cluster.counts(new), "the job to go on counting")
             assert cluster.alive() == {new}
             if state == "success":
                 started = run.xcom(TASK)

@@ -51,7 +51,7 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
     return {"savepoint": checkpoint, "job": old_job.job_id, "state": None if job is None else job.state}
 
 
-def restart_of(old_job: JobToRestart, known_number: int | None) -> str | None:
+def checkpoint_for_restart(old_job: JobToRestart, known_number: int | None) -> str | None:
     """Return the checkpoint from which to restart a job that this run has cancelled; None while the job runs.
 
     The job had completed the checkpoint `known_number`. Raises `RequestError` if it is uncertain which checkpoint was

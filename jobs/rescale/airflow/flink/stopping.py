@@ -221,13 +221,13 @@ def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
     """
     directory = old_job.own_directory(run)
     with open_flink(old_job.flink) as flink:
-        begun = _begun_savepoints(flink, old_job, run)
-        usable = (trigger for trigger, savepoint in begun.items() if savepoint and savepoint.failure is None)
+        begun_savepoints = _begun_savepoints(flink, old_job, run)
+        usable = (trigger for trigger, savepoint in begun_savepoints.items() if savepoint and savepoint.failure is None)
         trigger_id = next(usable, None)
         if trigger_id is None:
-            if any(begun.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
+            if any(begun_savepoints.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
                 _refuse_second_canonical(flink, old_job)
-            trigger_id = next((trigger for trigger, savepoint in begun.items() if savepoint is None), None)
+            trigger_id = next((trigger for trigger, savepoint in begun_savepoints.items() if savepoint is None), None)
             if trigger_id is None:
                 raise RescaleError(
                     "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"

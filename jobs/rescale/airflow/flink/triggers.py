@@ -46,7 +46,7 @@ class AnswerTrigger(BaseTrigger):
 
     async def _answer(self) -> dict[str, Any]:
         question: FlinkQuestion = msgspec.convert(self.question, FlinkQuestion)
-        begun, failures = time.monotonic(), 0
+        start_time, failures = time.monotonic(), 0
         while True:
             await asyncio.sleep(self.period)
             try:
@@ -60,7 +60,7 @@ class AnswerTrigger(BaseTrigger):
                 answer = None
             if answer is not None:
                 return answer
-            if time.monotonic() - begun > self.patience:
+            if time.monotonic() - start_time > self.patience:
                 raise RescaleError(
                     f"timed out while waiting for {question.waits_for}",
                     found=f"no answer within {self.patience:g} seconds",

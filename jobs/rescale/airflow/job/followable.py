@@ -15,7 +15,7 @@ from rescale.text.errors import RequestError
 from rescale.text.units import human_bytes
 
 _ROCKSDB = "RocksDB"
-_SWITCH_OFF = 'switch "Move the state while the job runs" off: the job is stopped first then'
+_SWITCH_OFF = 'switch "Move the state while the job runs" off; then the job is stopped before its state is moved'
 
 
 def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> None:

@@ -149,9 +149,9 @@ class GoBack(WaitingOperator):
         if old_job.taking is not StopMode.CHECKPOINT or record.phase is None:
             return None
         with form_access(trimmed_values(context["params"]), reads_source=True):
-            from rescale.airflow.flink.checkpoint_stop import restart_of
+            from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 
-            return restart_of(old_job, record.checkpoint)
+            return checkpoint_for_restart(old_job, record.checkpoint)
 
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds to another run, if this one has made any. Errors are only logged: the job runs again."""

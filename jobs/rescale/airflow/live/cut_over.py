@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
-from rescale.airflow.flink.checkpoint_stop import restart_of
+from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, Phase
@@ -221,7 +221,7 @@ class CutOver:
     def _gone_back(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
-        back = go_back(self.old_job, self.record.run, restart_of(self.old_job, self.record.checkpoint))
+        back = go_back(self.old_job, self.record.run, checkpoint_for_restart(self.old_job, self.record.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:

@@ -14,18 +14,18 @@ class Stopwatch:
     """Stopwatch of a cut-over; it starts when it is created. `seconds` has the duration of each part that has ended."""
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
+        self._start_time = time.monotonic()
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Time the block, and log how long it took."""
-        begun = time.monotonic()
+        start_time = time.monotonic()
         yield
-        self.seconds[name] = round(time.monotonic() - begun, 3)
+        self.seconds[name] = round(time.monotonic() - start_time, 3)
         log.info("%s: %.1f s", name, self.seconds[name])
 
     @property
     def elapsed(self) -> float:
         """Seconds since the stopwatch began."""
-        return time.monotonic() - self._begun
+        return time.monotonic() - self._start_time

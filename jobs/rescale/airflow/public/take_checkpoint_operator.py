@@ -55,10 +55,10 @@ class TakeCheckpointOperator(WaitingOperator):
     def _begin(self, flink: Flink, job_id: str, name: str) -> str:
         """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""
         for trigger_id in islice(ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
-            begun = flink.triggered_checkpoint(job_id, trigger_id)
-            if begun is None:
+            checkpoint = flink.triggered_checkpoint(job_id, trigger_id)
+            if checkpoint is None:
                 flink.trigger_checkpoint(job_id, trigger_id, full=self.full)
-            if begun is None or begun.failure is None:
+            if checkpoint is None or checkpoint.failure is None:
                 return trigger_id
         raise RescaleError(
             "Flink could not make a checkpoint", path=flink.address, found=f"{_MAX_CHECKPOINTS} failed attempts"

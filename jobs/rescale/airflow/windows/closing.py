@@ -26,12 +26,12 @@ class WindowHours(NamedTuple):
     begins_before: timedelta
     zone: ZoneInfo
 
-    def opening_time(self, began: datetime, *, by_schedule: bool) -> datetime | None:
-        """Return when the window opens, or opened, for a run that began at `began`; None if it never opens.
+    def opening_time(self, run_start: datetime, *, by_schedule: bool) -> datetime | None:
+        """Return when the window opens, or opened, for a run that began at `run_start`; None if it never opens.
 
         A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
         """
-        instant = (began.astimezone(UTC) + self.begins_before).astimezone(self.zone)
+        instant = (run_start.astimezone(UTC) + self.begins_before).astimezone(self.zone)
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opened: datetime) -> datetime:

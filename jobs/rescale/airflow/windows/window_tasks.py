@@ -95,9 +95,9 @@ def opened_window(
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
-    began, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
+    run_start, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
     outside = by_hand and params[OUTSIDE_HOURS]
-    opening = began if outside else hours.opening_time(began, by_schedule=not by_hand)
+    opening = run_start if outside else hours.opening_time(run_start, by_schedule=not by_hand)
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
@@ -108,7 +108,10 @@ def opened_window(
             f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"
         )
     log.info("the window is open until %s", _format_instant(closes))
-    output = {"target": target_of(params["target"], name, began if by_hand else opening), "closes": closes.isoformat()}
+    output = {
+        "target": target_of(params["target"], name, run_start if by_hand else opening),
+        "closes": closes.isoformat(),
+    }
     if hours.begins_before and not outside:
         log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
         output["opens"] = opening.isoformat()

@@ -63,7 +63,7 @@ def _refuse_inside(subject: str, place: str) -> None:
     metadata = join(parent(resolve_links(place)), "_metadata")
     if contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place)) or exists(metadata):
         raise RequestError(
-            "the report must not be inside a snapshot, nor inside its own subject",
+            "a report must not be inside a snapshot, nor inside what it is about",
             path=place,
             expected=f"a file outside {subject}",
             advice="name another file: -o FILE",

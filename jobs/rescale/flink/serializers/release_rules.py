@@ -60,7 +60,7 @@ _PACKAGES_OF_FLINK = tuple(
 )
 """Packages of Flink's distribution; classes of connectors are in the job's jar."""
 
-_OLD_CLASS_WAY = (
+_OLD_CLASS_ADVICE = (
     f"start the job from this snapshot on Flink {LAST_OF_FLINK_1}, or on an older Flink that reads it, and take a "
     "savepoint with that Flink"
 )
@@ -149,13 +149,13 @@ def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
             f"Flink {line} has no {class_name}, a class of an older Flink; the restore fails before any state of the "
             "operator is read",
             _HEADER,
-            _OLD_CLASS_WAY,
+            _OLD_CLASS_ADVICE,
         )
     return Reason(
         Restores.UNKNOWN,
         f"{class_name} is a class of an older Flink, and it is unknown whether Flink {line} still has it",
         _HEADER,
-        _OLD_CLASS_WAY,
+        _OLD_CLASS_ADVICE,
     )
 
 

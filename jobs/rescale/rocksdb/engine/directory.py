@@ -66,12 +66,12 @@ def partly_fetched_database(
     """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}
-    parted = {
+    fetched_in_parts = {
         file.name
         for file in needed
         if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
     }
-    whole = [file for file in needed if file.name not in parted]
+    whole = [file for file in needed if file.name not in fetched_in_parts]
     with ExitStack() as stack:
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
@@ -85,7 +85,7 @@ def partly_fetched_database(
                         place.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        parts = PartialFiles(path, [file for file in needed if file.name in parted])
+        parts = PartialFiles(path, [file for file in needed if file.name in fetched_in_parts])
         parts.begin()
         yield DatabaseDirectory(path, tuple(needed)), parts
         for file in needed:

@@ -25,16 +25,18 @@ class ReadChangelog(NamedTuple):
     logged: tuple[StateMetaInfo, ...] | None
 
 
-def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
+def with_headers(read_parts: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
     """Return the changelogs of an operator with their headers, except those of subtasks without state.
 
     `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
-    key = next((key for part in read for key in _key_serializers(part)), None)
+    key = next((key for part in read_parts for key in _key_serializers(part)), None)
     known_headers: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     with located(operator=label):
         return tuple(
-            _with_header(part, key, known_headers) for part in read if part.changelog.base or part.changelog.changes
+            _with_header(part, key, known_headers)
+            for part in read_parts
+            if part.changelog.base or part.changelog.changes
         )
 
 

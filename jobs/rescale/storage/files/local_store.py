@@ -66,8 +66,8 @@ class LocalStore:
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         """Look up one file after another; if that is slow, as over a network, the remaining ones in parallel."""
-        began, pins = time.monotonic(), list[Pin | None]()
-        while len(pins) < len(uris) and time.monotonic() - began < _PATIENCE:
+        start_time, pins = time.monotonic(), list[Pin | None]()
+        while len(pins) < len(uris) and time.monotonic() - start_time < _PATIENCE:
             pins.append(self.stat(uris[len(pins)]))
         return [*pins, *side_by_side(self.stat, uris[len(pins) :])]
 

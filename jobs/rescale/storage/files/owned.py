@@ -83,7 +83,7 @@ def protected_folders() -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Forget protected and made directories, and where paths led, like a new process."""
+    """Forget which directories are protected or made, and where paths led, so that this process begins anew."""
     for memory in (_protected, _checked, _led_to, _made):
         memory.clear()
 
@@ -221,7 +221,7 @@ def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
         with closed_after(os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)) as descriptor:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
-            _empty(descriptor, mount_of(descriptor), last)
+            _remove_content(descriptor, mount_of(descriptor), last)
             if last:
                 with suppress(FileNotFoundError):
                     os.unlink(last, dir_fd=descriptor)
@@ -372,9 +372,9 @@ def _note_made(folder: Path) -> None:
             os.close(os.open(MADE_TARGET, flags, 0o666, dir_fd=descriptor))
 
 
-def _empty(descriptor: int, mount: str | None, last: str) -> None:
+def _remove_content(descriptor: int, mount: str | None, keep: str) -> None:
     with os.scandir(descriptor) as entries:
-        below = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != last]
+        below = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != keep]
     for name, is_folder in below:
         if not is_folder:
             os.unlink(name, dir_fd=descriptor)
@@ -382,5 +382,5 @@ def _empty(descriptor: int, mount: str | None, last: str) -> None:
         with closed_after(os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=descriptor)) as folder:
             if mount_of(folder) != mount or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
                 continue
-            _empty(folder, mount, "")
+            _remove_content(folder, mount, "")
         os.rmdir(name, dir_fd=descriptor)

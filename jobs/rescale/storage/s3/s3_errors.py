@@ -43,7 +43,7 @@ _LOCK = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGN
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _BAD_HEADER = "Invalid header value"
 """Beginning of the message of `http.client` about an invalid value of a header."""
-_UNTRUSTED = "certificate verify failed"
+_UNTRUSTED_CERTIFICATE = "certificate verify failed"
 """Part of OpenSSL's message about a certificate that is not trusted."""
 
 _ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
@@ -51,15 +51,21 @@ _ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPo
 
 _ENCRYPTION_WORDS = re.compile(r"encrypt|\bSSE\b|customer.provided", re.IGNORECASE)
 _KMS_ACTION = re.compile(r"\bkms:", re.IGNORECASE)
-_ABOUT_ANYTHING = ("InvalidRequest", "InvalidArgument", "BadRequest", "AccessDenied")
+_AMBIGUOUS_CODES = ("InvalidRequest", "InvalidArgument", "BadRequest", "AccessDenied")
 """Codes that stand for many faults, which only the message tells apart."""
 
-_NOT_OF_COPIES = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeout", "KMS.ThrottlingException")
+_NOT_ABOUT_COPIES = (
+    "ExpiredToken",
+    "InvalidToken",
+    "TokenRefreshRequired",
+    "RequestTimeout",
+    "KMS.ThrottlingException",
+)
 """Codes with status 400 that do not show that the store refuses copies: any request may get them."""
 
 _WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
-_DENIED = (401, 403)
-_NO_ROOM = 507
+_DENIED_STATUSES = (401, 403)
+_NO_ROOM_STATUS = 507
 
 
 @contextmanager
@@ -86,7 +92,7 @@ def _translation(error: Exception, uri: str) -> RescaleError:
     if _BAD_HEADER in str(error):
         what = "a key or a token has characters that HTTP headers cannot have"
         return RequestError(what, path=uri, advice=s3_advice("{KEYS}: is there a line break in one of them?"))
-    if _UNTRUSTED in str(error):
+    if _UNTRUSTED_CERTIFICATE in str(error):
         advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
         what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
         return RequestError(what, path=uri, advice=advice)
@@ -123,7 +129,7 @@ def refuses_copies(error: ClientError) -> bool:
     """
     if status_of(error) in (403, 405, 501):
         return True
-    return status_of(error) == 400 and code_of(error) not in _NOT_OF_COPIES
+    return status_of(error) == 400 and code_of(error) not in _NOT_ABOUT_COPIES
 
 
 def wants_checksum(error: ClientError) -> bool:
@@ -182,15 +188,15 @@ def _without_library(error: MissingDependencyException, uri: str) -> RequestErro
 def _meaning_of(error: ClientError) -> ErrorCode:
     """Return the cause and the advice for an answer; an unknown code is worth another try."""
     status, code, message = status_of(error), code_of(error), _message_of(error)
-    if status in _DENIED and _KMS_ACTION.search(message):
+    if status in _DENIED_STATUSES and _KMS_ACTION.search(message):
         return KMS_DENIED
-    if code in _ABOUT_ANYTHING and _ENCRYPTION_WORDS.search(message):
+    if code in _AMBIGUOUS_CODES and _ENCRYPTION_WORDS.search(message):
         return WRONG_ENCRYPTION
     if (meaning := ERROR_CODES.get(code)) is not None:
         return meaning
-    if status == _NO_ROOM:
+    if status == _NO_ROOM_STATUS:
         return STORE_FULL
-    if status in _DENIED:
+    if status in _DENIED_STATUSES:
         return _denial(error)
     return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), retryable=True)
 

@@ -160,9 +160,9 @@ class S3Store:
             )
             uploads = [upload for page in pages for upload in page.get("Uploads", ())]
             for upload in uploads:
-                begun = f"s3://{bucket}/{upload['Key']}"
-                if not contains(uri, begun) or (is_ours is not None and not is_ours(begun)):
-                    continue  # a name that only begins with the same letters, or another run's
+                upload_uri = f"s3://{bucket}/{upload['Key']}"
+                if not contains(uri, upload_uri) or (is_ours is not None and not is_ours(upload_uri)):
+                    continue  # outside of the place, or of another run
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:

@@ -34,7 +34,7 @@ def base(operator: Operator) -> Database:
 
 
 def changed(database: Database, change: Change) -> Database:
-    """Return a database whose column families with files have others."""
+    """Return the database after `change` of the files of each column family that has some."""
     assert database.source is not None
     manifest: Manifest = database.source.manifest
     families = tuple(
