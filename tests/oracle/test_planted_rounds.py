@@ -8,6 +8,7 @@ job whose RocksDB drops some of these in a compaction, without a trace, right af
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,12 +161,16 @@ PLANTED = (
 def test_planted_fault_in_the_choice_of_keys_is_found_by_comparing_every_record(
     chosen: str, plant: Callable[[pytest.MonkeyPatch], None], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """The proof by changes has the fault, too, and finds nothing."""
+    """The proof by changes has the fault, too, and finds nothing.
+
+    Only if compactions have rewritten a removed row's file, it may find that a value was looked up in too few files.
+    """
     chain: Chain = request.getfixturevalue(chosen)
     with pytest.MonkeyPatch.context() as planted:
         plant(planted)
         plan = chain.plan(tmp_path / "target")
         move(plan, InProcessTasks(2, None))
-        assert validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES).proof is Proof.CHANGES
+        with suppress(IntegrityError) if plant is with_values_of_own_files_alone else nullcontext():
+            assert validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES).proof is Proof.CHANGES
     with pytest.raises(IntegrityError):
         validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS)
