@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,16 @@ print(both(10), sum(both.stats.cache_hits.values()))
 """
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a process that imports modules from `folder`, and keeps machine code below it."""
+    return {
+        "PYTHONPATH": f"{folder}:{Path(rescale.__file__).parents[1]}",
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": "/usr/bin:/bin",
+    }
+
+
 def run(folder: Path, factor: int, summand: int, limit: int | None = None, **more: str) -> tuple[int, int]:
     """Return the result of the outer loop in a separate process, and how often it came from the cache.
 
@@ -46,16 +57,9 @@ def run(folder: Path, factor: int, summand: int, limit: int | None = None, **mor
     """
     (folder / "inner.py").write_text(INNER.format(factor=factor, summand=summand))
     (folder / "outer.py").write_text(OUTER)
-    environment = {
-        "PYTHONPATH": f"{folder}:{Path(rescale.__file__).parents[1]}",
-        "NUMBA_CACHE_DIR": str(folder / "cache"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PATH": "/usr/bin:/bin",
-        **more,
-    }
     bounded = "" if limit is None else f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2); "
     command = [sys.executable, "-c", f"{bounded}import outer"]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment(folder) | more, check=True, capture_output=True, text=True)
     result, hits = map(int, done.stdout.split())
     return result, hits
 
@@ -69,6 +73,24 @@ def test_loop_is_recompiled_if_code_or_constants_of_other_modules_change(tmp_pat
     assert run(tmp_path, 2, 1) == (21, 1), "as it was before"
 
 
+def test_loops_are_loaded_from_the_cache_before_their_first_call(tmp_path: Path) -> None:
+    def loaded() -> int:
+        load = "from rescale.flink.compiled import load_cached_loops; load_cached_loops({'inner'})"
+        command = [sys.executable, "-c", f"import inner; {load}; print(len(inner.times.overloads)); inner.times(10)"]
+        completed = subprocess.run(command, env=environment(tmp_path), check=True, capture_output=True, text=True)
+        return int(completed.stdout)
+
+    (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))
+    assert loaded() == 0, "no process has compiled it"
+    assert loaded() == 1
+    (tmp_path / "inner.py").write_text(INNER.format(factor=33, summand=1))
+    assert loaded() == 0, "the loop has changed"
+    for path in (tmp_path / "cache").rglob("*.nb*"):
+        path.write_bytes(b"\x80")
+    assert loaded() == 0, "the files are broken"
+    assert loaded() == 1
+
+
 def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) -> None:
     asked = (
         "from rescale.flink import compiling; compiling.notify_once(lambda kept: print('compiling', kept)); "
@@ -76,12 +98,9 @@ def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) 
     )
     (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))
     (tmp_path / "outer.py").write_text(OUTER)
-    environment = {
-        "PYTHONPATH": f"{tmp_path}:{Path(rescale.__file__).parents[1]}",
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }
     command = [sys.executable, "-c", asked]
-    runs = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in range(2)]
+    process = partial(subprocess.run, command, env=environment(tmp_path), check=True, capture_output=True, text=True)
+    runs = [process() for _ in range(2)]
     assert [completed.stdout for completed in runs] == ["compiling True\n21 0\n", "21 1\n"]
 
 

@@ -11,7 +11,7 @@ machine code, so the cache key here covers those too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from enum import EnumMeta
 from types import CodeType, FunctionType, ModuleType
@@ -67,7 +67,11 @@ except ModuleNotFoundError:
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         """Return the function unchanged."""
         return function
+
+    def load_cached_loops(modules: Collection[str]) -> None:
+        """Load nothing."""
 else:
+    _loops: list[Any] = []
 
     class _LoopCache(FunctionCache):
         """Cache on disk whose keys include the digest of everything compiled into a loop."""
@@ -75,6 +79,13 @@ else:
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             key: tuple[Any, ...] = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
             return (*key, loop_digest(self._py_func))
+
+        def cached_signatures(self, codegen: Any) -> list[Any]:
+            """Return the signatures for which the cache has machine code of this loop as it is now."""
+            with suppress(Exception):  # a damaged cache file, which `load_overload` removes
+                keys = self._cache_file._load_index()  # type: ignore[no-untyped-call]
+                return [key[0] for key in keys if key == self._index_key(key[0], codegen)]
+            return []
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             overload = None
@@ -99,6 +110,9 @@ else:
         def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
             compiling.begins(kept=False)
 
+        def cached_signatures(self, codegen: Any) -> list[Any]:  # noqa: ARG002
+            return []
+
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         """Return the function compiled to machine code, which is cached on disk if possible.
 
@@ -109,7 +123,20 @@ else:
             dispatcher._cache = _LoopCache(function)  # type: ignore[no-untyped-call]
         except RuntimeError:  # neither the module's directory nor the user's cache directory is writable
             dispatcher._cache = _NoCache()
+        _loops.append(dispatcher)
         return cast(Callable[P, R], dispatcher)
+
+    def load_cached_loops(modules: Collection[str]) -> None:
+        """Load the machine code that earlier processes have cached for the loops of these imported modules.
+
+        Without this, the first call of each loop loads it, which takes about 10 ms. A process that waits for work has
+        time for it before the work comes. A loop that calls functions of a library must not be loaded before that
+        library is: LLVM would abort the process.
+        """
+        for loop in _loops:
+            if loop.__module__ in modules:
+                for signature in loop._cache.cached_signatures(loop.targetctx.codegen()):
+                    loop.compile(signature)
 
 
 @compiled

@@ -50,8 +50,12 @@ _COMMON_MODULES = (
     "rescale.flink.keyed.blocks.record_walk",
     "rescale.flink.keys.machine",
     "rescale.flink.keys.murmur",
+    "rescale.rocksdb.engine.changes.entry_loop",
 )
-"""Modules that most workers use: the steps, and the loops that the steps load when they need them."""
+"""Modules that most workers use: the steps, and the loops that the steps load when they need them.
+
+The loops call no functions of a library.
+"""
 
 
 class WorkerServer:
@@ -118,17 +122,19 @@ class WorkerServer:
 
 
 def load_worker_modules() -> None:
-    """Import the modules that read and write records, and call a compiled loop, which takes almost a second.
+    """Import the modules that read and write records, and load their compiled loops, which takes almost a second.
 
-    Numba sets itself up in the first call, so processes forked later need not do it. The garbage collector never scans
-    what is loaded here: it would take a fifth of the time, and find nothing.
+    Processes forked later need not do it. Numba sets itself up in the first call of a loop. The garbage collector never
+    scans what is loaded here: it would take a fifth of the time, and find nothing.
     """
     gc.disable()
     try:
         for module in _COMMON_MODULES:
             import_module(module)
+        from rescale.flink.compiled import load_cached_loops
         from rescale.flink.keys.murmur import fill_key_groups
 
+        load_cached_loops(_COMMON_MODULES)
         fill_key_groups(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
         gc.freeze()
     finally:
