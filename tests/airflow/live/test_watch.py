@@ -25,7 +25,7 @@ RUN = {"run": "a"}
 ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 
 
-def watch(target: object = "/target", seconds_before: float | None = None, **live: Any) -> Watch:
+def watch(target: object = "/target", seconds_before: float | None = 2.0, **live: Any) -> Watch:
     values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
@@ -42,11 +42,13 @@ def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
     ("before", "most", "last", "short"),
     [
         (None, None, 20.0, False),  # no round before to compare with
+        (None, None, 1.0, False),
+        (None, 2.0, 1.0, False),
         (100.0, None, 20.0, False),  # the next round may be shorter still
         (21.0, None, 20.0, True),
         (10.0, None, 20.0, True),
-        (None, None, 5.0, True),
-        (None, 2.0, 2.0, True),
+        (100.0, None, 5.0, True),
+        (100.0, 2.0, 2.0, True),
         (2.0, 1.9, 2.0, False),
         (2.0, 5.0, None, False),
     ],

@@ -140,22 +140,25 @@ class Watch:
         return self.follower.next_round()
 
     def last_round_is_short(self, newest: Round) -> bool:
-        """Return whether a last round after this one would be short enough."""
-        last, most = newest.last_round_seconds, self.live.most_downtime
-        if newest.kind is RoundKind.BASE or last is None:
+        """Return whether a last round after this one would be short enough.
+
+        The first round after the base does not tell: it has all that changed since the base was begun, so it takes
+        longer than the last round would. Nor does the first one of a try, which may have waited for that try.
+        """
+        last, before, most = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
+        if newest.kind is RoundKind.BASE or last is None or before is None:
             return False
         if most is not None:
             return last <= most
-        return last <= _SHORT_SECONDS or self._has_converged(last)
-
-    def _has_converged(self, last: float) -> bool:
-        return self._seconds_before is not None and last > _CONVERGENCE_RATIO * self._seconds_before
+        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * before
 
     def waits_for(self, newest: Round | None) -> str | None:
         """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made."""
         self._refuse_closed_window()
         if newest is not None and not self.last_round_is_short(newest):
             most = self.live.most_downtime
+            if self._seconds_before is None:
+                return "another round"
             return "a shorter round" if most is None else f"a round of at most {duration(most)}"
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
