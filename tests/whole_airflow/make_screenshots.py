@@ -46,7 +46,7 @@ def main() -> None:
     makers: dict[str, Callable[[AirflowHome, Chrome], None]] = {"savepoint": of_a_savepoint, "job": of_a_job}
     with tempfile.TemporaryDirectory() as scratch, s3_server(Path(scratch)) as server:
         upload_savepoint()
-        home = AirflowHome(Path(scratch, "airflow"), server.connection)
+        home = AirflowHome(Path(scratch, "airflow"), server.airflow_connection_json)
         home.migrate()
         with components(home), browser(1100, 1420) as driver:
             Pages(driver, home.url, DAG_ID).log_in(USER, home.password)

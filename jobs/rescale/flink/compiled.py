@@ -86,7 +86,7 @@ else:
                 with suppress(OSError):
                     self.flush()  # type: ignore[no-untyped-call]
             if overload is None:
-                compiling.begins(kept=True)
+                compiling.begins(is_cached=True)
             return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
@@ -97,7 +97,7 @@ else:
         """Cache that keeps nothing, because numba finds no writable directory."""
 
         def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
-            compiling.begins(kept=False)
+            compiling.begins(is_cached=False)
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         """Return the function compiled to machine code, which is cached on disk if possible.

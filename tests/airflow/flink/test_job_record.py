@@ -85,12 +85,12 @@ def test_task_that_somebody_has_ended_does_nothing_more_to_the_job(state: str, a
 def test_job_that_went_back_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     question = Mock()
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: question)
-    assert record().started_before("/result") is None
+    assert record().question_if_started("/result") is None
     record().note_start()
-    assert record().started_before("/result") is question
+    assert record().question_if_started("/result") is question
     record().note(Phase.WENT_BACK)
     with pytest.raises(RequestError, match="this run has started the job again as it was"):
-        record().started_before("/result")
+        record().question_if_started("/result")
 
 
 ALIVE = JobOverview("2" * 32, "clicks", "RUNNING")

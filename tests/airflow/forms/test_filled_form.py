@@ -150,7 +150,7 @@ def test_every_field_arrives_in_the_request() -> None:
             renames=["visits=visitors", "a=b=c"],
             drops=["totals"],
             state_drops=["visits:last:one"],
-            old_rows=["visits:first=30d"],
+            ages=["visits:first=30d"],
             kafka_offsets="topic,partition,offset\norders,0,5",
             kafka_topics=["orders=orders-v2"],
             kafka_sources=["orders=orders-source"],

@@ -89,7 +89,7 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
 def test_decision_in_another_run_does_not_hold(
     rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other run was aborted, and its rounds stay for this one. It asked about an earlier round."""
+    """The question of the other, aborted run was about an earlier round. Its rounds stay for this run."""
     watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
     decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)

@@ -132,8 +132,8 @@ class KeyedWriter(Protocol[Work, Result]):
         `preferred` is a size that suits the amount of state.
         """
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[Work]:
-        """Return the work items of the streams' ranges. `existing` has the sizes of the target's files by name.
+    def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[Work]:
+        """Return the work items of the streams' ranges. `existing_sizes` has the sizes of the target's files by name.
 
         Called once on the driver, when every record has been read and checked.
         """

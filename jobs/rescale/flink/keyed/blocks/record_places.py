@@ -10,13 +10,13 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Places of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
+    """Places of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:key_ends[i]]`.
 
     The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
 
     starts: Longs
-    limits: Longs
+    key_ends: Longs
     ends: Longs
     blocks: Longs
 
@@ -27,6 +27,6 @@ def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
 
     counts = np.empty(len(begins), np.int64)
     count_all(data, begins, ends, counts)
-    starts, limits, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
-    find_all(data, begins, ends, starts, limits, record_ends)
-    return RecordPlaces(starts, limits, record_ends, np.repeat(np.arange(len(begins)), counts))
+    starts, key_ends, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    find_all(data, begins, ends, starts, key_ends, record_ends)
+    return RecordPlaces(starts, key_ends, record_ends, np.repeat(np.arange(len(begins)), counts))
