@@ -135,9 +135,9 @@ def test_source_without_the_declared_ttl_is_found() -> None:
             check_declared(source, source, replace(surgery, old_rows=(other,)))
 
 
-def test_result_in_the_format_of_the_heap_is_refused(tmp_path: Path) -> None:
+def test_result_in_the_native_format_of_the_heap_is_refused(tmp_path: Path) -> None:
     ages = [f"states:{VALUES}=30d"]
-    with pytest.raises(UnsupportedError, match="in the heap's own format") as caught:
+    with pytest.raises(UnsupportedError, match="in the native format of the hashmap backend") as caught:
         plan_rescale(directory("2-heap-native"), str(tmp_path / "target"), ["3"], ages=ages)
     assert "--format canonical" in str(caught.value.advice)
 

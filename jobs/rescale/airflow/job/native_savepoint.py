@@ -81,7 +81,10 @@ def _alternative_advice(flink: Flink, job: Job) -> str:
 
 
 def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:
-    """Raise `RequestError` if records in the heap's own format have to be read, and cannot be separated."""
+    """Raise `RequestError` if records have to be read, and cannot be separated.
+
+    That is so in the native format of the hashmap backend, unless all serializers are known.
+    """
     shapes = new_shapes(checkpoint.operators, request)
     for operator in checkpoint.operators:
         try:

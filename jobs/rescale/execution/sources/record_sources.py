@@ -125,7 +125,7 @@ class SourceReader:
     """Reads sources of the snapshot with these `files`, one after the other, with the same buffers.
 
     `times` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as in the
-    heap's own format. Raises `UnsupportedError` if the boundaries of records are unknown.
+    native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are unknown.
     """
 
     def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:

@@ -124,7 +124,7 @@ class KeyedWriter(Protocol[Work, Result]):
 
     @property
     def whole_entries(self) -> bool:
-        """Whether an entry of heap state is to be one record, as in the heap's own format."""
+        """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
         """Return the bytes that a write range of the new streams should have; None if a stream is one range.
