@@ -11,7 +11,10 @@ _MOST_NAMED = 5
 
 
 def unused_names(pairs: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names in (operator id, name) `pairs` that match no operator, with the id unless it follows from the name."""
+    """Return the names of `pairs` (operator id, name) whose operator does not exist.
+
+    The id stands behind a name that is not its uid.
+    """
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
         for operator_id, name in pairs
