@@ -38,7 +38,7 @@ def resource() -> dict[str, Any]:
 
 @pytest.fixture
 def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Return the mock that takes the request to Kubernetes to patch a FlinkDeployment."""
+    """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
     patch = Mock(return_value=resource)
     api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)

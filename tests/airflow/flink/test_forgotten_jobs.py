@@ -234,7 +234,7 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
 
 
 def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have been handed over by another run, whose new job would run beside it."""
+    """Another run may have handed that job over since, and a second start would run beside its new job."""
     again, state = next(ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: starts.append(given) or RUNS)

@@ -149,7 +149,7 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
 
 @pytest.mark.slow
 def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionCluster) -> None:
-    """It finishes with a savepoint, which commits what was written, and Flink deletes even retained checkpoints."""
+    """A job that finishes with a savepoint commits what it wrote, and Flink deletes even its retained checkpoints."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()

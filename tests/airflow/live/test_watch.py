@@ -104,7 +104,7 @@ def test_decision_in_another_run_does_not_hold(
 
 
 def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_path: Path) -> None:
-    """It says whether rounds are made and whether the cut-over must be approved, and serves for the first copies."""
+    """The plan says whether there are rounds, and an approval of the cut-over, and serves for the first copies."""
     plan, plans = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"]), list[str]()
 
     def plan_full(checkpoint: str, *, ahead: bool) -> Any:

@@ -180,7 +180,7 @@ def fsync(directory: str) -> None:
 def test_copy_reads_and_writes_bytes_where_copy_file_range_fails(
     home: Path, why: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fails on old file systems, and in containers whose filter of system calls does not know it."""
+    """`copy_file_range` fails on old file systems, and in containers whose filter of system calls does not know it."""
     LocalStore().put(source := str(home / "source"), b"some state")
     monkeypatch.setattr("os.copy_file_range", _failing(why))
     pin = LocalStore().stat(source)

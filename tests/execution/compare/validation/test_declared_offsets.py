@@ -171,8 +171,9 @@ def test_declared_present_offset_that_is_not_the_sources_is_refused(
 
 
 def test_partition_without_offset_may_be_declared_as_having_none(books: Books) -> None:
-    """It waits for the job's starting offsets, or is assigned to a reader that does not hold it. A partition that also
-    has an offset elsewhere may not.
+    """Such a partition waits for the job's starting offsets, or is assigned to a reader that does not hold it.
+
+    A partition that is stored with and without an offset may not be declared as having none.
     """
     books.check(SOURCE, SOURCE, changed(3, None), changed(4, None))
     books.check(SOURCE, SOURCE, changed(3, UNSET))
