@@ -260,7 +260,7 @@ class Follower:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
     def _bases(self) -> list[str]:
-        """Return the places of the rounds that the next one may continue, the newest first."""
+        """Return the URIs of the rounds that the next one may continue, the newest first."""
         newest = self.newest_round()
         if newest is None:
             return []

@@ -150,7 +150,7 @@ class Pins:
         keep(self._place_of(source.uri), source, Places(self.target, "").staging)
 
     def _place_of(self, uri: str) -> str:
-        """Return the place of the pin of a file."""
+        """Return the URI of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
         return join(self._place_of_directory(parent(uri)), name(uri))

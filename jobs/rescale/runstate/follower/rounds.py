@@ -37,7 +37,7 @@ BETWEEN_STARTS = "no directory"
 class FollowedJob:
     """A job whose state a follower keeps up to date beside its target, by rounds.
 
-    `checkpoints` is the directory of the job's checkpoints, and `options` are those of the result's shape. After the job
+    `checkpoints` is the directory of the job's checkpoints; `options` are those of the result's shape. After the job
     was started again, `checkpoints` is `BETWEEN_STARTS` until a follower of that start replaces it.
     """
 

@@ -1,4 +1,4 @@
-"""Places of the records in blocks."""
+"""Offsets of the records in blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Places of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:key_ends[i]]`.
+    """Offsets of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:key_ends[i]]`.
 
     The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
@@ -22,7 +22,7 @@ class RecordPlaces(NamedTuple):
 
 
 def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
-    """Return the places of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
+    """Return the offsets of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
     from rescale.flink.keyed.blocks.block_loop import count_all, find_all
 
     counts = np.empty(len(begins), np.int64)
