@@ -321,7 +321,7 @@ class Flink:
         return {node.id: node.description for node in plan.nodes}
 
     def _latest_place(self, job_id: str, kind: str) -> str | None:
-        """Return the URI of a snapshot in the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
+        """Return the URI of a snapshot in the checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None
         location: str | None = snapshot and snapshot.external_path
