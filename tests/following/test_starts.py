@@ -28,7 +28,7 @@ from support.slow import slow
 
 
 def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
-    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    """The numbers began anew: the follower would wait for ever, and finish with a checkpoint of the earlier start."""
     follower = follower_of(job, home)
     follow(follower, 0)
     time.sleep(1.1)  # stores have times in seconds

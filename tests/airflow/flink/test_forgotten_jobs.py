@@ -94,7 +94,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
-    """Otherwise the task would take the job for one that was not stopped, although it is about to end."""
+    """Without the wait, the task would take the job for one that was not stopped, although it is about to end."""
     _, second = islice(ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
