@@ -58,7 +58,7 @@ class FlinkNamespace:
         return spec
 
     def edit(self, where: PatchDeployment, spec: Mapping[str, Any]) -> None:
-        """Somebody else's change."""
+        """Change the specification as somebody else would."""
         self._objects.patch_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name, {"spec": spec})
 
     def reconcile(self, where: PatchDeployment, job_state: str, lifecycle: str, error: str | None = None) -> None:

@@ -128,7 +128,7 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
 
 
 def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Cluster) -> None:
-    """The request to start it timed out while its `main` was running, so nothing was left to withdraw."""
+    """The request to start the job timed out while its `main` was running, so nothing was left to withdraw."""
     late, back = next(ids(*stopping._seed(RUN, BEFORE))), next(ids(*stopping._restart_seed(RUN, BEFORE)))
     assert end_pending_work(BEFORE, RUN) is None
     question = go_back(BEFORE, RUN, "s3://b/savepoint")
@@ -288,7 +288,7 @@ def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeyp
 def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The task that hands it over was cleared, and has no output any more."""
+    """The task that hands the job over was cleared, and has no output any more."""
     monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *_: RUNS)
     monkeypatch.setattr("rescale.airflow.job.job_operators.skip_task", Mock(side_effect=KeyboardInterrupt))
     state = TaskState()
@@ -300,7 +300,7 @@ def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
 
 
 def test_job_that_the_run_has_not_stopped_is_not_started_by_it(cluster: Cluster) -> None:
-    """Another run has cancelled it, and is about to start it in its new shape."""
+    """Another run has cancelled the job, and is about to start it in its new shape."""
     cluster.jobs[BEFORE.job_id] = "CANCELED"
     before = msgspec.to_builtins(msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT))
     state = TaskState()

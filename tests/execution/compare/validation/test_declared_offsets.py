@@ -86,9 +86,7 @@ def test_no_offsets_are_read_if_none_are_declared(books: Books) -> None:
 
 
 def test_declared_offsets_are_in_the_result_and_all_others_unchanged(books: Books) -> None:
-    """At readers, in partitions that wait with an offset and without, and in one that is assigned but held by no
-    reader.
-    """
+    """The partitions are held by readers, wait with an offset or without one, or are assigned but held by no reader."""
     held, waiting = [at(2, 20), at(0, 5), at(1, EARLIEST)], [at(5, 51), at(3, 30)]
     declared = (changed(0, 0, 5), changed(1, 10, EARLIEST), changed(5, 50, 51), changed(3, None, 30))
     books.check(SOURCE, source_of(held, waiting, [4, 2, 1, 0]), *declared, changed(4, None, 40))
