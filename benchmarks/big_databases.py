@@ -71,7 +71,7 @@ def _put_all(
     prefix = prefix_size(max_parallelism)
     for source in sources_of(stream, max_parallelism):
         for records in reader.batches(source):
-            columns = zip(records.starts, records.limits, records.ends, records.states, records.groups, strict=True)
+            columns = zip(records.starts, records.key_ends, records.ends, records.states, records.groups, strict=True)
             for start, limit, end, state, group in columns:
                 key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
                 writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())

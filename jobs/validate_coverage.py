@@ -47,7 +47,7 @@ def main() -> int:
                 target,
                 tasks,
                 proof,
-                declared=declared,
+                declared_surgery=declared,
                 key_hash=arguments.key_hash,
                 allow_prefixes=prefixes,
                 moves=parse_moves(arguments.moved),

@@ -294,7 +294,7 @@ def test_success_is_logged_in_one_sentence(plan: Plan, caplog: pytest.LogCapture
 
 
 def test_run_that_went_back_is_red_although_it_has_handed_the_job_over(plan: Plan) -> None:
-    """Its task was ended by hand, and has reported the new job before its process ended."""
+    """The task that hands over was ended by hand, but had reported the new job before its process ended."""
     execute_without_spark(plan)
     handed = {(LOOK, "return_value"): LOOKED, (HAND_OVER, "return_value"): {**RUNS, "in_place_of": "1" * 32}}
     back = {("go_back", "return_value"): {**RUNS, "job": "4" * 32, "in_place_of": "1" * 32}}
@@ -304,7 +304,7 @@ def test_run_that_went_back_is_red_although_it_has_handed_the_job_over(plan: Pla
 
 
 def test_run_whose_job_was_handed_over_before_says_so(plan: Plan) -> None:
-    """The task that hands it over was cleared, and has no output any more."""
+    """The task that hands the job over was cleared, and has no output any more."""
     execute_without_spark(plan)
     JobRecord("a-dag/a-run", BEFORE, None).note(Phase.STARTED)
     xcoms = {**published(plan), (LOOK, "return_value"): LOOKED, ("go_back", NOTHING_TO_DO): "it was handed over"}

@@ -196,7 +196,7 @@ def test_directories_of_a_follower_are_foreign_without_a_follower(
 
 
 def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
-    """A follower writes there, and removes what it no longer needs."""
+    """A follower writes files below the documents, and removes those that it no longer needs."""
     interrupted(ground, ground.target)
     others, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
     pins.mkdir()
@@ -213,7 +213,7 @@ def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
 def test_documents_of_another_target_are_not_discarded(
     ground: Ground, capsys: Captured, put: Callable[[Path, Path], object]
 ) -> None:
-    """Their marker says that Rescale made them, but for another place."""
+    """The marker in the directory says that Rescale made the documents, but beside another target."""
     assert ground.run(ground.home / "other") == 0
     capsys.readouterr()
     put(ground.home / "other.rescale", ground.documents)

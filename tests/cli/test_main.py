@@ -23,7 +23,7 @@ SOURCE = directory("1.20-heap-native")
 
 
 def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None:
-    """Not even a plan is written beside it."""
+    """No plan is written beside the target, either."""
     published, file = tmp_path / "published", tmp_path / "file"
     shutil.copytree(SOURCE, published)
     file.write_text("x")

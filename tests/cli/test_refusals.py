@@ -220,7 +220,7 @@ def with_more_subtasks_than_key_groups(source: Path) -> None:
 
 
 def with_other_headers(old: bytes, new: bytes) -> Change:
-    """Return a change of the description of the first subtask's states."""
+    """Return a change that replaces `old` by `new` in the descriptions of the first subtask's states."""
 
     def change(source: Path) -> None:
         metas: list[Path] = []

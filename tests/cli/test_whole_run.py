@@ -63,7 +63,7 @@ def test_little_work_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_local_copy_needs_no_spark_however_large(large: Path, tmp_path: Path) -> None:
-    """A little state that is not copied is allowed."""
+    """This holds even if a little of the state is not copied, but read."""
     target = tmp_path / "target"
     command_line = command(large, target, "--parallelism", "3")
     done = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)

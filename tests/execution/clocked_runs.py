@@ -19,7 +19,7 @@ _NEGATIVE = re.compile(r"\s-\d[\d.]* (s|second|minute|hour)")
 
 
 def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
-    """Shift the clock from some call on, and between the steps of a run that was killed."""
+    """Run a case with a clock that is shifted from some call on, and with one shifted after the run was killed."""
     clock.put(0)
     target = case.target()
     calls = _done(case, target, case.faults())

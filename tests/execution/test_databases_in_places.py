@@ -173,7 +173,7 @@ def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: 
 def test_source_file_that_changes_while_it_is_read_is_refused(
     what: str, where: str, wanted: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It changes before each read of the run in turn, and nothing is published."""
+    """The file changes before the first read of the first run, the second read of the next, and so on."""
     home = str(tmp_path / "results")
     if where == "s3":
         home = f"s3://{request.getfixturevalue('bucket')}"

@@ -96,10 +96,10 @@ def test_source_reads_on_from_the_declared_offsets(
     assert "own bytes hold the declared Kafka offsets" in certificate.proves
     again = validate_published(source, target, InProcessTasks())
     assert again.surgery == certificate.surgery
-    said = validate_published(source, target, InProcessTasks(), declared=parse_surgery(kafka_offsets=NEW))
+    said = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW))
     assert said.surgery == again.surgery
     with pytest.raises(IntegrityError):
-        validate_published(source, target, InProcessTasks(), declared=parse_surgery(kafka_offsets=NEW[:34]))
+        validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW[:34]))
 
 
 def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     again = validate_published(source, target, InProcessTasks())
     assert again.surgery == certificate.surgery
     declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
-    assert validate_published(source, target, InProcessTasks(), declared=declared).surgery == again.surgery
+    assert validate_published(source, target, InProcessTasks(), declared_surgery=declared).surgery == again.surgery
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])

@@ -1,4 +1,4 @@
-"""The driver of a step is killed, or its JVM, as the system kills the largest process when memory runs out.
+"""The driver of a step or its JVM is killed, as the system kills the largest process when memory runs out.
 
 The process of the step ends with a `StoreError`, or without any result; the processes that it started end, too; and a
 repetition of the step completes the work. A task of Airflow starts one such process for its step, and the command line

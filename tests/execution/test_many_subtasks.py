@@ -161,9 +161,10 @@ def lines_run_by(action: Callable[[], object]) -> int:
 
 
 def lines_for_each_pair(prepared: Callable[[int], Callable[[], object]], number: int) -> float:
-    """Return how many more lines run for each pair of subtasks. `prepared` returns the action for a number of subtasks.
+    """Return the number of lines that run once for each pair of subtasks.
 
-    Of a + b n + c n² this is c: work that is done once, and work for each subtask, cancel out in the second difference.
+    `prepared` returns the action for a number of subtasks. If n subtasks run a + b n + c n² lines, c is returned: work
+    that is done once, and work for each subtask, cancel out in the second difference.
     """
     lines_run_by(prepared(number))  # runs what happens only the first time
     once, two, three = (lines_run_by(prepared(times * number)) for times in (1, 2, 3))

@@ -61,7 +61,7 @@ def test_old_rows_are_missing_and_all_others_are_there(
     before = rows_of(source, uid)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
     ages = [f"{uid}:{state}={instant_of(until)}" for state in states]
-    plan = plan_rescale(source, target, old_rows=ages, **shape)
+    plan = plan_rescale(source, target, ages=ages, **shape)
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
     expected = without_old(before, dict.fromkeys(states, until))
@@ -80,7 +80,7 @@ def test_old_rows_are_missing_and_all_others_are_there(
     result = open_snapshot(target)
     assert diff_snapshots(open_snapshot(source), result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(open_snapshot(source), result, InProcessTasks()).equal
-    again = validate_published(source, target, InProcessTasks(), declared=parse_surgery(old_rows=ages))
+    again = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(ages=ages))
     assert (
         again.operators
         == validate_published(source, target, InProcessTasks()).operators
@@ -101,7 +101,7 @@ def test_all_rows_may_be_old_and_none(tmp_path: Path) -> None:
     for until, expected in ((first - 1, before), (last, without_old(before, dict.fromkeys(OF_ALL[1], last)))):
         target = str(tmp_path / str(until))
         execute_without_spark(
-            plan_rescale(source, target, old_rows=[f"states:{state}={instant_of(until)}" for state in OF_ALL[1]])
+            plan_rescale(source, target, ages=[f"states:{state}={instant_of(until)}" for state in OF_ALL[1]])
         )
         assert rows_of(target, "states") == expected
 
@@ -110,7 +110,7 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     source, target = directory("2-canonical-rocksdb"), str(tmp_path / "target")
     until = times_in(rows_of(source, "states"))[-1]
     ages = [f"states:{TEXTS}={instant_of(until)}"]
-    plan = plan_rescale(source, target, ["3"], old_rows=ages, renames=["states=users"])
+    plan = plan_rescale(source, target, ["3"], ages=ages, renames=["states=users"])
     (_, line) = declared_lines(plan.surgery)
     assert f"the state {TEXTS} (LIST) of states (" in line
     assert f"last accessed at or before {instant_of(until)}: the run counts them, in " in line
@@ -120,14 +120,14 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     old = certified(target, "users").old_rows[TEXTS]
     assert certified_lines(certificate)[1].endswith(f": {old.rows} rows, {old.elements} list elements in all")
     assert "the result holds exactly the rows and list elements whose last access is later" in certificate.proves
-    other = parse_surgery(old_rows=[f"states:{TEXTS}={instant_of(until - 1)}"], renames=["states=users"])
+    other = parse_surgery(ages=[f"states:{TEXTS}={instant_of(until - 1)}"], renames=["states=users"])
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
-        validate_published(source, target, InProcessTasks(), declared=other)
+        validate_published(source, target, InProcessTasks(), declared_surgery=other)
 
 
 def test_source_without_the_declared_ttl_is_found() -> None:
     source = open_snapshot(directory("2-canonical-rocksdb"))
-    surgery = resolve_surgery(source, parse_surgery(old_rows=[f"states:{VALUES}=1d"]))
+    surgery = resolve_surgery(source, parse_surgery(ages=[f"states:{VALUES}=1d"]))
     (rows,) = surgery.old_rows
     check_declared(source, source, surgery)
     for other in (replace(rows, name="last"), replace(rows, type="MAP"), replace(rows, operator_id="ab" * 16)):
@@ -135,10 +135,10 @@ def test_source_without_the_declared_ttl_is_found() -> None:
             check_declared(source, source, replace(surgery, old_rows=(other,)))
 
 
-def test_result_in_the_format_of_the_heap_is_refused(tmp_path: Path) -> None:
+def test_result_in_the_native_format_of_the_heap_is_refused(tmp_path: Path) -> None:
     ages = [f"states:{VALUES}=30d"]
-    with pytest.raises(UnsupportedError, match="in the heap's own format") as caught:
-        plan_rescale(directory("2-heap-native"), str(tmp_path / "target"), ["3"], old_rows=ages)
+    with pytest.raises(UnsupportedError, match="in the native format of the hashmap backend") as caught:
+        plan_rescale(directory("2-heap-native"), str(tmp_path / "target"), ["3"], ages=ages)
     assert "--format canonical" in str(caught.value.advice)
 
 
@@ -169,6 +169,6 @@ def test_wrong_choice_of_rows_is_found(bug: Any, tmp_path: Path, monkeypatch: py
     ages = [f"states:{state}={instant_of(until)}" for state in OF_ALL[1]]
     monkeypatch.setattr(YoungRecords, "of", bug)
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed") as caught:
-        execute_without_spark(plan_rescale(source, target, old_rows=ages))
+        execute_without_spark(plan_rescale(source, target, ages=ages))
     assert "nothing was published" in caught.value.what
     assert not (tmp_path / "target" / "_metadata").exists()

@@ -79,8 +79,9 @@ def test_ranges_of_key_groups_are_copied_by_the_store(home: str, source: str) ->
 def test_store_without_copies_gets_the_same_files(
     home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Even the versions are the same, so neither run takes the other's files for changed ones. A message says so
-    once.
+    """The versions of the files are the same, too, so neither run takes the other's files for changed ones.
+
+    A message says once that the store has no copies.
     """
     plan = plan_rescale(source, join(home, "target"), ["3"])
     move(plan, InProcessTasks())

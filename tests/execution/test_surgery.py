@@ -93,9 +93,11 @@ def test_published_result_is_validated_with_the_surgery_in_its_certificate(tmp_p
     assert again.operators == certified.operators
     assert again.surgery == certified.surgery != NO_SURGERY
     declared = parse_surgery(renames=renames)
-    assert validate_published(source, str(target), InProcessTasks(), declared=declared).surgery == again.surgery
+    assert validate_published(source, str(target), InProcessTasks(), declared_surgery=declared).surgery == again.surgery
     moved = target.rename(tmp_path / "moved")
-    assert validate_published(source, str(moved), InProcessTasks(), declared=declared).operators == again.operators
+    assert (
+        validate_published(source, str(moved), InProcessTasks(), declared_surgery=declared).operators == again.operators
+    )
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped") as caught:
         validate_published(source, str(moved), InProcessTasks())
     assert "--rename OLD=NEW" in str(caught.value.advice)
@@ -141,10 +143,13 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
     assert again.surgery == certificate.surgery
     drops = ["visits", "per-half-minute"]
     declared = parse_surgery(renames=renames, drops=drops)
-    assert validate_published(source.directory, target, InProcessTasks(), declared=declared) == again
+    assert validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared) == again
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped"):
         validate_published(
-            source.directory, target, InProcessTasks(), declared=parse_surgery(renames=renames, drops=["visits"])
+            source.directory,
+            target,
+            InProcessTasks(),
+            declared_surgery=parse_surgery(renames=renames, drops=["visits"]),
         )
 
 
@@ -202,10 +207,13 @@ def test_dropped_state_is_missing_and_its_operator_stays(
     assert all(number > 0 for counted in records_lost(certificate).values() for number in counted.values())
     assert "the result holds nothing of a state that was declared as dropped" in certificate.proves
     declared = parse_surgery(state_drops=state_drops)
-    again = validate_published(source.directory, target, InProcessTasks(), declared=declared)
+    again = validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared)
     assert again.operators == certificate.operators
     moved = str(Path(target).rename(tmp_path / "moved"))
-    assert validate_published(source.directory, moved, InProcessTasks(), declared=declared).surgery == again.surgery
+    assert (
+        validate_published(source.directory, moved, InProcessTasks(), declared_surgery=declared).surgery
+        == again.surgery
+    )
     with pytest.raises(IntegrityError):
         validate_published(source.directory, moved, InProcessTasks())
 
@@ -310,7 +318,10 @@ def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     again = validate_published(str(directory), target, InProcessTasks())
     assert again.surgery == read_certificate(target).surgery
     declared = parse_surgery(drops=[uid])
-    assert validate_published(str(directory), target, InProcessTasks(), declared=declared).operators == again.operators
+    assert (
+        validate_published(str(directory), target, InProcessTasks(), declared_surgery=declared).operators
+        == again.operators
+    )
 
 
 def test_declared_loss_of_a_dropped_operator_must_be_exact() -> None:

@@ -1,4 +1,4 @@
-"""Histories of a follower that a seed decides: the job changes, its checkpoints come and go, and calls fail.
+"""Histories of a follower, drawn from a seed: the job changes, its checkpoints come and go, and calls fail.
 
 Followers are killed, or their store answers with errors; somebody discards what they left; the job is restored in
 another way. Once the faults have ended, the same commands publish a result that equals the last checkpoint, and nothing

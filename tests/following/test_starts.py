@@ -28,7 +28,7 @@ from support.slow import slow
 
 
 def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
-    """Its number began anew, so the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    """The numbers began anew: the follower would wait for ever, and finish with a checkpoint of the earlier start."""
     follower = follower_of(job, home)
     follow(follower, 0)
     time.sleep(1.1)  # stores have times in seconds
@@ -93,7 +93,7 @@ def test_follower_says_what_it_waits_for(
 def test_rounds_go_on_with_the_next_start_of_the_job(
     job: Checkpoints, home: str, tmp_path: Path, published: bool
 ) -> None:
-    """It has another directory, and has uploaded all files again: they have the same bytes under other names."""
+    """The next start has another directory, and uploads all files again: the same bytes under other names."""
     follower = follower_of(job, home)
     follow(follower, 0)
     planned = follower.plan_last()
@@ -106,7 +106,7 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     assert state_of(follower.target, failed.digest) is State.FREE
     assert not [*open_store(home).list(follower.target)]
     job.delete()
-    with pytest.raises(RequestError, match="which was started again after its cut-over had failed"):
+    with pytest.raises(RequestError, match="the job was started again after its cut-over had failed"):
         follower.next_round()
 
     again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
@@ -27,7 +27,7 @@ def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster:
     plan = large_plan(size, 32000)
     cluster = used_part(cluster, plan.bytes_moved)
     rekeyings = {i: operator.rekeying for i, operator in enumerate(plan.operators) if operator.rekeying is not None}
-    read = slices_of([(unit.size, unit) for unit in read_units(rekeyings)], cluster.slots)
+    read = slices_of([(unit.size, unit) for unit in split_into_read_units(rekeyings)], cluster.slots)
     ranges = plan_write_ranges(plan, rekeyings, CanonicalWriter(plan).range_size, cluster.slots)
     (rekeyed,) = workload_of(plan).rekeyed
     assert read_tasks(rekeyed, cluster) == pytest.approx(len(read), rel=0.6)

@@ -170,7 +170,7 @@ def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cos
 def test_a_plan_with_a_base_is_estimated_like_a_round_between_its_checkpoints(
     apart: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Here both parallelisms are known. The base has the job's own, so that both estimates speak of one shape."""
+    """The estimate between checkpoints is for the job's own parallelism, which the first base has, too."""
     earlier, later = apart
     (parallelism,) = {o.parallelism for o in open_snapshot(later).operators if o.databases}
 

@@ -58,7 +58,7 @@ class FlinkNamespace:
         return spec
 
     def edit(self, where: PatchDeployment, spec: Mapping[str, Any]) -> None:
-        """Somebody else's change."""
+        """Change the specification as somebody else would."""
         self._objects.patch_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name, {"spec": spec})
 
     def reconcile(self, where: PatchDeployment, job_state: str, lifecycle: str, error: str | None = None) -> None:
@@ -111,7 +111,7 @@ class FlinkNamespace:
 
 @contextmanager
 def flink_namespace() -> Iterator[FlinkNamespace]:
-    """A new namespace of the cluster of `KUBECONFIG`; it goes with the block."""
+    """Create a namespace in the cluster of `KUBECONFIG`, and delete it after the block."""
     api = kube_config.new_client_from_config()
     core, name = client.CoreV1Api(api), f"flink-{uuid4().hex[:8]}"
     _define(api)

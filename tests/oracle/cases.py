@@ -14,13 +14,14 @@ from oracle.harness import Job
 
 @dataclass(frozen=True)
 class Case:
-    """Snapshot of `job`, rescaled to parallelism `after` (`exceptions_after`: operators with another one).
+    """Snapshot of `job`, rescaled to parallelism `after`.
 
-    With `max_after`, all operators get that max parallelism, and with `max_exceptions_after` operators by name; the
-    restored job sets it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`.
-    If `then` is set, the result is rescaled again to it (and to `max_then`) before Flink sees it. With `claim`, Flink
-    owns the result and must delete it. If `refused` is set, there must be no result, and the error must match it. With
-    `label`, the name of the case has this text instead of the job's parameters. Quick cases run as quick tests.
+    `exceptions_after` has the operators that get another parallelism. With `max_after`, all operators get that max
+    parallelism, and with `max_exceptions_after` operators by name; the restored job sets it. Flink restores the result
+    on backend `onto`, at parallelism `restored` if that is not `after`. If `then` is set, the result is rescaled again
+    to it (and to `max_then`) before Flink sees it. With `claim`, Flink owns the result and must delete it. If `refused`
+    is set, there must be no result, and the error must match it. With `label`, the name of the case has this text
+    instead of the job's parameters. Quick cases run as quick tests.
     """
 
     job: Job

@@ -31,7 +31,7 @@ MAX_PARALLELISM_CASES = (
     Case(everything(4, lazy=1).with_(**ROCKSDB), 3, max_after=1000, onto="rocksdb"),
     Case(everything(4, lazy=1, keys=5).with_(**COMPRESSED), 7, max_after=64),
     Case(everything(4, 129, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 4, max_after=128),
-    # The format of the heap, which is kept.
+    # The native format of the hashmap backend, which is kept.
     Case(everything(4, lazy=1, keys=5), 3, "native", max_after=1000),
     Case(everything(3, 1000).with_(**COMPRESSED), 5, "checkpoint", max_after=64),
     Case(graph("windows", 3), 4, "native", max_after=256),

@@ -1,4 +1,4 @@
-"""Chains of twenty checkpoints of a job that does with its state all that a job can do, followed in two shapes.
+"""A follower follows twenty checkpoints of a job that changes its state in all possible ways, in two shapes.
 
 Users leave and come back; values, lists and maps are cleared and written again before the next checkpoint; values and
 elements of lists expire, some between two checkpoints; timers are set and deleted; a state ends and another appears.

@@ -74,7 +74,7 @@ def test_flink_finds_exactly_the_rows_that_are_not_old(
     assert {state: expected[state] for state in shown(before)} == shown(before)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
     ages = [f"states:{state}={instant_of(until)}" for state in STATES]
-    plan = plan_rescale(source, target, old_rows=ages, **shape)
+    plan = plan_rescale(source, target, ages=ages, **shape)
     execute_without_spark(plan)
     after = shown(without_old(before, dict.fromkeys(STATES, until)))
     differing = [

@@ -1,8 +1,8 @@
-"""Planted faults in a round that its plan and its proof by changes would share: `validate --proof records` finds each.
+"""Planted faults that the plan of a round shares with its proof by changes: `validate --proof records` finds each.
 
-Both decide with the same code which keys may have changed. The chain is of a real job that Flink has scaled out, with
-all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire. A second chain is of a
-job whose RocksDB drops some of these in a compaction, without a trace, right after the base's checkpoint.
+Plan and proof decide with the same code which keys may have changed. The chain is of a real job that Flink has scaled
+out, with all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire. A second
+chain is of a job whose RocksDB drops some of these in a compaction, without a trace, right after the base's checkpoint.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ CASES = (
     Case("canonical", everything(4), {}, ("canonical",), 5, wanted="rocksdb"),
     Case("canonical of the heap", everything(3), {}, ("canonical",), 2, 1000, "rocksdb", "hashmap", quick=True),
     Case("canonical of the heap", graph("windows", 2), {}, ("canonical",), 8, 64, "rocksdb", "hashmap"),
-    Case("the heap's own", everything(3), {}, ("checkpoint",), 5, 1000, "rocksdb", "hashmap"),
-    Case("the heap's own", graph("windows", 2), {}, ("native",), 3, None, "rocksdb", "hashmap"),
+    Case("native of the hashmap backend", everything(3), {}, ("checkpoint",), 5, 1000, "rocksdb", "hashmap"),
+    Case("native of the hashmap backend", graph("windows", 2), {}, ("native",), 3, None, "rocksdb", "hashmap"),
 )
 
 

@@ -24,7 +24,7 @@ def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
 
 @pytest.fixture
 def new_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[child.Child]]:
-    """Idle child processes, forked after this process was changed, so that they have the change."""
+    """Yield the list of idle child processes, which is empty: new ones are forked, with what the test has changed."""
     idle: list[child.Child] = []
     monkeypatch.setattr(child, "_idle", idle)
     yield idle

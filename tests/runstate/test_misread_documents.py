@@ -79,7 +79,10 @@ def test_run_over_a_damaged_certificate_ends_with_an_integrity_error(
 def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With unconditional writes it reads again once, because another run may have written; else any number of times."""
+    """`publish` may misread `_metadata` any number of times if it was put conditionally.
+
+    After an unconditional put it reads again only once, because another run may have written `_metadata` in between.
+    """
     validated(plan)
     metadata, left = places_of(plan).metadata, [b"misread"] * misread
     read = publication.read_document

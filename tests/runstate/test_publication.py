@@ -116,7 +116,7 @@ def test_publish_marks_the_result_of_a_publication_killed_after_it_put_metadata(
 def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its checks are done. Then another run publishes, and a job is started from that result in CLAIM mode."""
+    """After the checks of the publication, another run publishes, and a job that starts from the result owns it."""
     validated(plan)
     gone = places_of(plan).metadata
 

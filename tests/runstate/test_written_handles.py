@@ -124,7 +124,7 @@ def test_damaged_written_handles_are_refused_with_their_path(plan: Plan, damage:
 
 
 def test_step_that_continues_after_discard_writes_no_document(plan: Plan) -> None:
-    """It writes no handles, candidate or certificate, which would describe files that no longer exist."""
+    """The step writes no handles, candidate or certificate: they would describe files that no longer exist."""
     execute_without_spark(plan)
     handles, certificate = handles_of(plan, KEYED), certificate_for(plan)
     store = open_store(plan.target)

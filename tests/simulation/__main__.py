@@ -1,4 +1,4 @@
-"""Histories by the thousand, or planted bugs one at a time: `PYTHONPATH=tests python -m simulation --seeds N`.
+"""Plays histories by the thousand, or planted bugs one by one: `PYTHONPATH=tests python -m simulation --seeds N`.
 
 The same seed gives the same history. Sets of text have another order in every process unless Python's hash seed is
 fixed, so this module starts itself again where it is not.

@@ -1,4 +1,4 @@
-"""S3 in memory, as boto3's client offers it to `S3Store`: the store reads the answers as it reads real ones.
+"""An S3 in memory with the interface of boto3's client, so that the real `S3Store` works on it.
 
 An object appears whole, an ETag is that of its bytes as they were put, a conditional put has one winner, an upload in
 parts stays open until it is completed or aborted, and a listing comes in several small pages.

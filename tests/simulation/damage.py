@@ -79,7 +79,7 @@ class Damage:
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
-        """Put back the original bytes that rotted in these extents of objects, and nowhere else."""
+        """Put back each of these objects as it was put, if it rotted only in its extent."""
         for key, extent in extents.items():
             if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
                 other = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]

@@ -1,7 +1,7 @@
-"""Headers of state without some of their states: the description of a state is cut out, and the rest stays.
+"""Removal of states from headers: the description of a state is cut out, and the other bytes stay.
 
 A header has the number of states, and then the states; in operator state, broadcast states are listed separately. The
-rest of a description is not read: a state begins at its name, and ends where the next one begins.
+rest of a description is not parsed: a state begins at its name, and ends where the next one begins.
 """
 
 from __future__ import annotations

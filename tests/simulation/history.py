@@ -1,4 +1,4 @@
-"""A history: the events of one run, drawn from one seed, and whether the promise holds.
+"""A history: one run, with events that are drawn from a seed, and the check that the promise holds.
 
 The promise: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
 stays open behind a published result or a discarded one; no fault is reported as a fault of ours; passing faults end no

@@ -63,7 +63,7 @@ class Judge:
                 self._judge_published(target.rpartition("/")[2])
 
     def _judge_published(self, folder: str) -> None:
-        """Check that a result that was right stays right until its files are changed."""
+        """Check a published result, unless nothing has changed since it was last found right."""
         scene = self._scene
         wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.done else [])]
         self._believe_the_store(folder, wishes)

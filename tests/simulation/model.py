@@ -37,7 +37,7 @@ def assert_right(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """Raise `WrongError` if anything is lost, doubled, changed, or where Flink does not look for it.
+    """Raise `WrongError` if anything is lost, doubled or changed, or is not where Flink looks for it.
 
     The result may refer to files `elsewhere`, given by URI. With `strangers` files of another run may lie beside it.
     With `by_files` only a proof by files was requested. `renames` (`OLD=NEW`) and `drops` are the requested changes of

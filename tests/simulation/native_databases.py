@@ -155,7 +155,7 @@ class UnreadableError(AssertionError):
 
 @lru_cache(maxsize=512)
 def rows_of_database(files: tuple[tuple[str, bytes], ...], states: tuple[str, ...]) -> Rows:
-    """Return the rows that a backend with these states reads; `UnreadableError` if RocksDB refuses the files."""
+    """Return the rows that a backend with these states reads. Raises `UnreadableError` if RocksDB refuses them."""
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         for name, data in files:
             if not name.startswith("OPTIONS-"):

@@ -17,7 +17,7 @@ _METADATA = "target/_metadata"
 
 @dataclass
 class Owner:
-    """Owning job of a result.
+    """A job that owns a result, so that Flink deletes files of it (CLAIM mode).
 
     `patience` is the number of requests carried out after `_metadata` was put, until Flink has deleted it.
     `is_reported` tells whether anybody knows by then that the result is published. Flink deletes nothing as long as one

@@ -75,7 +75,7 @@ def keyed_rows(
     operator: OperatorState,
     content: Callable[[Stream], bytes],
 ) -> KeyedRows:
-    """Return the rows in a subtask's own key groups; `AssertionError` if no backend can open them."""
+    """Return the rows in a subtask's own key groups. Raises `AssertionError` if no backend can open them."""
     if isinstance(handle, ChangelogHandle):
         (base,) = handle.base
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)

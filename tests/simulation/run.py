@@ -73,7 +73,7 @@ class Steps:
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
 
     def body(self, step: str, plan_uri: str) -> Callable[[], Any]:
-        """Return the body of a step; `plan` returns the place of the plan, which the other steps need."""
+        """Return the body of a step. `plan` returns the plan's URI, which the other steps need as `plan_uri`."""
         return {
             "plan": self.plan,
             "reshuffle": lambda: reshuffle_keyed_state(load_plan(plan_uri), self._tasks()),

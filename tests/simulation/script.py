@@ -197,7 +197,7 @@ def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:
-    """Return the kinds of keyed state after the wish, for state of these kinds."""
+    """Return the kinds of keyed state that a result has if the wish is fulfilled for state of these kinds."""
     return {Kind(wish.format)} if kinds and wish.format is not Format.KEEP else kinds
 
 

@@ -1,6 +1,6 @@
-"""Bytes of a result whose certificate relies on the store's checksums instead of reading them.
+"""The bytes of a result that were proven by the store's checksums, and not read.
 
-The certificate has their number for each operator; this module derives which bytes these are. In a RocksDB directory,
+The certificate has their number for each operator; this module derives where they are. In a RocksDB directory,
 they are the SST files whose checksum is that of a file of the source. For key groups, they are all files without their
 headers. Rot in all other bytes must be noticed.
 """

@@ -91,7 +91,7 @@ class User:
             must(process.error is not None or not ours_below(scene.bucket, "target.rescale"), "discard deletes nothing")
 
     def delete_what_is_referred_to(self) -> None:
-        """Delete source files that the result refers to, and check that the next publish reports it."""
+        """Delete a source file that the result refers to, and check that the next publish fails."""
         scene = self._scene
         uris = referred_to(scene.bucket.below("target")) if scene.is_published(TARGET) else []
         plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]

@@ -75,7 +75,7 @@ def test_relative_path_out_of_the_bucket_is_refused() -> None:
 
 @pytest.mark.parametrize("allow", [(), ("/",), ("/etc",)])
 def test_local_file_in_a_snapshot_on_s3_is_refused(allow: tuple[str, ...]) -> None:
-    """Even if its prefix is allowed: prefixes hold for places of the same kind."""
+    """This holds even if its prefix is allowed: a local prefix allows files only to local snapshots."""
     with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
         locator("s3://bucket/save/one", *allow).extent(FileStream("file:/etc/passwd", 1))
     assert "--allow-prefix" not in str(caught.value.advice)

@@ -52,7 +52,7 @@ def test_scratch_folder_is_removed_at_the_end_of_the_block(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("home", ["blockmgr-1", "blockmgr-2"])
 def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tmp_path: Path) -> None:
-    """Also if the killed process belonged to another application, with its own local directory of Spark."""
+    """This holds even if the killed process belonged to another application, with its own local directory of Spark."""
     places = [tmp_path / "blockmgr-1", tmp_path / home]
     for place in places:
         place.mkdir(exist_ok=True)

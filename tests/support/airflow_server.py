@@ -73,7 +73,7 @@ class AirflowServer:
             yield
 
     def api(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
-        """Return status and document of an answer."""
+        """Send a request to Airflow's API, and return the status and the document of the answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
     def ui(self, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Strict bucket policy for our runs, which tests enforce: it refuses and lists all requests that runs should not need.
+"""Strict bucket policy that tests enforce on runs: it refuses and lists every request that no run should need.
 
 When a run puts its plan, the target and the documents beside the target become writable, and the source read-only. A
 run may put objects only into writable places, and not over objects of other clients; it may delete only objects that a

@@ -52,11 +52,11 @@ def in_a_buffer(records: Sequence[Record], groups: Sequence[int]) -> Records:
         start = len(data)
         data += record.key + struct.pack(">i", len(record.value)) + record.value + b"\xee\xee\xee"
         places.append((start, start + len(record.key), start + len(record.key) + 4 + len(record.value)))
-    starts, limits, ends = (np.array([place[i] for place in places], np.int64) for i in range(3))
+    starts, key_ends, ends = (np.array([place[i] for place in places], np.int64) for i in range(3))
     return Records(
         np.frombuffer(data, np.uint8),
         starts,
-        limits,
+        key_ends,
         ends,
         np.array([record.state for record in records], np.int64),
         np.array(groups, np.int64),

@@ -1,8 +1,8 @@
-"""A twin of every store that fails on request, in this process and in those that it starts.
+"""Twins of the stores whose calls fail on request, in this process and in those that it starts.
 
 Calls of all processes are counted in one log, a call per line, so that "the k-th call" means the same everywhere. A
-process gets the twin if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a process uses
-workers even for little work. The product does not know of the twin.
+process gets the twins if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a process
+uses workers even for little work. The product does not know of the twins.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class JavaType:
         raise NotImplementedError
 
     def code(self, value: Any) -> int:
-        """`hashCode`."""
+        """Return the `hashCode` of a value."""
         raise NotImplementedError
 
     def code_or_null(self, value: Any) -> int:

@@ -1,8 +1,11 @@
-"""Makes the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
+"""Makes the screenshots of the DAGs: `python tests/whole_airflow/make_screenshots.py`.
 
-Those of *Rescale a savepoint* show what `rescale demo --ui` starts: the trigger form, filled in, the question about the
-plan, and the graph of the run after the answer. Those of *Rescale a running job* show two runs with a job of a real
-Flink: one is followed, postponed and aborted, the other one is cut over. `savepoint` or `job` makes only its pictures.
+It needs a JDK and Debian's chromium.
+
+The screenshots of *Rescale a savepoint* show what `rescale demo --ui` starts: the trigger form, filled in, the question
+about the plan, and the graph of the run after the answer. Those of *Rescale a running job* show two runs with a job of
+a real Flink: one is followed, postponed and aborted, the other one is cut over. With `savepoint` or `job`, only those
+are made.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def main() -> None:
     makers: dict[str, Callable[[AirflowHome, Chrome], None]] = {"savepoint": of_a_savepoint, "job": of_a_job}
     with tempfile.TemporaryDirectory() as scratch, s3_server(Path(scratch)) as server:
         upload_savepoint()
-        home = AirflowHome(Path(scratch, "airflow"), server.connection)
+        home = AirflowHome(Path(scratch, "airflow"), server.airflow_connection_json)
         home.migrate()
         with components(home), browser(1100, 1420) as driver:
             Pages(driver, home.url, DAG_ID).log_in(USER, home.password)

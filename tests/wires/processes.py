@@ -1,4 +1,4 @@
-"""`rescale` with another environment, as a new process, or as a fork of a process that has imported everything.
+"""Processes of `rescale` with another environment: new ones, or forks of one that has imported everything.
 
 A fork takes a tenth of the time; its steps run in the same process, and its requests are the same. All processes write
 streams in parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses

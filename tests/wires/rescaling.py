@@ -1,4 +1,4 @@
-"""A whole run over a wire that disturbs requests, and what must hold in any case.
+"""A whole run over a wire that disturbs requests, and the check of what must hold nevertheless.
 
 The run publishes a right result, or ends with exit code 1 and publishes nothing; once the wire is sound again, the same
 command publishes. Sometimes its files are discarded before that; then nothing is left, not even an upload in parts. No

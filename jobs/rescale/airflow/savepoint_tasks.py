@@ -132,7 +132,7 @@ def _announce(
     inlet_events: Any = None,
     outlet_events: Any = None,
 ) -> Summary:
-    """Adds an event with the place of the result to the asset, unless the asset already has it."""
+    """Adds an event with the URI of the result to the asset, unless the asset already has it."""
     from rescale.airflow.savepoint_work import announce_result
 
     return announce_result(planned, inlet_events, outlet_events)

@@ -211,7 +211,7 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
 
 
 def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
-    """Add an event with the place of the result to the asset; skip the task if the asset already has it."""
+    """Add an event with the URI of the result to the asset; skip the task if the asset already has it."""
     plan = published_plan(planned)
     if not add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events):
         skip_task(HAS_EVENT)

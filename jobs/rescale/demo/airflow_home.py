@@ -34,12 +34,12 @@ _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" /
 class AirflowHome:
     """An Airflow in a folder of its own.
 
-    `connection` is the JSON of the connection `CONNECTION_ID`, and `options` are further Airflow variables. `users`
-    maps names to roles (viewer, user, op, admin); all users have the same password.
+    `connection_json` is the connection `CONNECTION_ID` in Airflow's JSON, and `options` are further Airflow variables.
+    `users` maps names to roles (viewer, user, op, admin); all users have the same password.
     """
 
     folder: Path
-    connection: str
+    connection_json: str
     options: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
@@ -59,7 +59,7 @@ class AirflowHome:
             "TMPDIR": str(self._scratch),
             "SPARK_LOCAL_DIRS": str(self._scratch),
             "AIRFLOW_HOME": str(self.folder),
-            f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": self.connection,
+            f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": self.connection_json,
             "AIRFLOW__CORE__DAGS_FOLDER": str(dag_folder()),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",

@@ -37,7 +37,7 @@ def demo(say: PrintLine, *, with_flink: bool) -> None:
             upload_savepoint()
             say(f"  {SOURCE} is a savepoint that Flink 2.3 took of a running job")
             say("Creating an Airflow for the demo (SQLite, in a temporary folder) …")
-            home = AirflowHome(folder / "airflow", server.connection)
+            home = AirflowHome(folder / "airflow", server.airflow_connection_json)
             home.migrate()
             say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM} …")
             _run_dag(home, target)

@@ -42,7 +42,7 @@ class S3Server:
         }
 
     @property
-    def connection(self) -> str:
+    def airflow_connection_json(self) -> str:
         """JSON of an Airflow connection to the server."""
         extra = {"endpoint_url": self.endpoint, "region_name": _REGION}
         return json.dumps({"conn_type": "aws", "login": _KEY, "password": _SECRET, "extra": extra})

@@ -28,7 +28,7 @@ def demo_ui(say: Callable[[str], None]) -> None:
         with s3_server(folder) as server:
             upload_savepoint()
             say("Creating an Airflow for the demo (SQLite, in a temporary folder) …")
-            home = AirflowHome(folder / "airflow", server.connection)
+            home = AirflowHome(folder / "airflow", server.airflow_connection_json)
             home.migrate()
             say("Starting its api-server, scheduler, dag-processor and triggerer …")
             with components(home) as processes:

@@ -16,12 +16,12 @@ def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
 
     Raises `RequestError` if the target is claimed or discarded meanwhile; the new copies are then removed.
     """
-    existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     sizes = prepared_sizes(plan)
     try:
-        copy_ahead(plan, tasks, existing)
+        copy_ahead(plan, tasks, existing_sizes)
         end_preparing(plan)
     finally:
-        give_up_preparing(plan, existing)
-    new = [size for file, size in sizes.items() if existing.get(file) != size]
+        give_up_preparing(plan, existing_sizes)
+    new = [size for file, size in sizes.items() if existing_sizes.get(file) != size]
     return PreparedFiles(len(sizes), sum(sizes.values()), len(new), sum(new))

@@ -125,7 +125,7 @@ def validate_published(
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
     *,
-    declared: SurgeryRequest = NO_SURGERY_REQUEST,
+    declared_surgery: SurgeryRequest = NO_SURGERY_REQUEST,
     key_hash: Sequence[str] = (),
     allow_prefixes: Sequence[str] = (),
     moves: Sequence[Move] = (),
@@ -133,8 +133,8 @@ def validate_published(
     """Compare a published result with its source, without a plan; return a certificate without writing it.
 
     A certificate beside the result must belong to the result, and files that the result refers to must be as certified.
-    If nothing is `declared`, the surgery is taken from that certificate. Raises `RequestError` if the requested `proof`
-    is impossible.
+    An empty `declared_surgery` means the surgery of that certificate. Raises `RequestError` if the requested `proof` is
+    impossible.
     """
     if proof is Proof.CHANGES:
         raise RequestError(
@@ -146,10 +146,10 @@ def validate_published(
 
     def open_pair() -> tuple[SnapshotPair, Surgery, bool]:
         certified = certificate_beside(target)
-        given_up = declared.drops or (certified.surgery.dropped_ids if certified is not None else ())
+        given_up = declared_surgery.drops or (certified.surgery.dropped_ids if certified is not None else ())
         original = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
         result = open_result(join(target, "_metadata"), target, original)
-        surgery = resolve_surgery(original, declared)
+        surgery = resolve_surgery(original, declared_surgery)
         if not surgery and certified is not None:
             surgery = certified.surgery
         if original.missing:
@@ -277,14 +277,14 @@ def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, pr
 
     `progress_name` is the name of the step in its progress lines.
     """
-    existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    written = begin_moving(plan, step, existing)
+    existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    written = begin_moving(plan, step, existing_sizes)
     if written is None:
-        handles = write_planned_streams(plan, slots, tasks, progress_name, existing)
+        handles = write_planned_streams(plan, slots, tasks, progress_name, existing_sizes)
         if Slot.KEYED in slots:
             handles += compact_databases(plan, tasks)
-            handles += convert_databases(plan, tasks, existing)
-        handles += rekey_streams(plan, slots, tasks, existing)
+            handles += convert_databases(plan, tasks, existing_sizes)
+        handles += rekey_streams(plan, slots, tasks, existing_sizes)
         written = WrittenHandles(step, plan.digest, tuple(handles))
         write_handles(plan, written)
     return MovedStreams(places_of(plan).written_handles(step), len(written.handles), plan.bytes_of(*slots))

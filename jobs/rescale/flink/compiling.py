@@ -18,7 +18,7 @@ def notify_once(listener: Callable[[bool], None]) -> None:
     _listeners.append(listener)
 
 
-def begins(*, kept: bool) -> None:
-    """Call and remove all listeners, because a loop is about to be compiled."""
+def begins(*, is_cached: bool) -> None:
+    """Call all listeners with `is_cached` and remove them, because a loop is about to be compiled."""
     while _listeners:
-        _listeners.pop()(kept)
+        _listeners.pop()(is_cached)

@@ -36,9 +36,9 @@ class GraphVertex(NamedTuple):
 
 
 def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
-    """Return the vertices of a job; `RequestError` if `data` is neither a job's details nor its plan.
+    """Return the vertices of the job whose details or plan `data` has, in the JSON of Flink's REST API.
 
-    `path` names the document in errors.
+    Raises `RequestError` if it has neither. `path` names the document in errors.
     """
     try:
         document = msgspec.json.decode(data)

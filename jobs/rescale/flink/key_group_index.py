@@ -30,7 +30,7 @@ class KeyGroupIndex(Generic[S]):
         # Largest key group of all streams up to each position. These numbers ascend, so they can be bisected.
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
-    def overlapping(self, wanted: KeyGroupRange) -> list[S]:
-        """Return the streams that hold a key group of the range `wanted`, in their original order."""
-        near = self._order[bisect_left(self._reached, wanted.first) : bisect_right(self._firsts, wanted.last)]
-        return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(wanted))]
+    def overlapping(self, key_groups: KeyGroupRange) -> list[S]:
+        """Return the streams that hold a key group of the range `key_groups`, in their original order."""
+        near = self._order[bisect_left(self._reached, key_groups.first) : bisect_right(self._firsts, key_groups.last)]
+        return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(key_groups))]

@@ -283,15 +283,15 @@ class Flink:
         return {metric.name for metric in metrics or ()}
 
     def latest_savepoint(self, job_id: str) -> str | None:
-        """Return the place of the last completed savepoint of a job."""
+        """Return the URI of the last completed savepoint of a job."""
         return self._latest_place(job_id, "savepoint")
 
     def latest_checkpoint(self, job_id: str) -> str | None:
-        """Return the place of the last checkpoint that completed since the job started; savepoints do not count."""
+        """Return the URI of the last checkpoint that completed since the job started; savepoints do not count."""
         return self._latest_place(job_id, "completed")
 
     def restored_from(self, job_id: str) -> str | None:
-        """Return the place of the snapshot that the job was last restored from."""
+        """Return the URI of the snapshot that the job was last restored from."""
         return self._latest_place(job_id, "restored")
 
     def jars(self) -> dict[str, str]:
@@ -321,7 +321,7 @@ class Flink:
         return {node.id: node.description for node in plan.nodes}
 
     def _latest_place(self, job_id: str, kind: str) -> str | None:
-        """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
+        """Return the URI of a snapshot in the checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None
         location: str | None = snapshot and snapshot.external_path

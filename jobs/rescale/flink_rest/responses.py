@@ -123,7 +123,7 @@ class _Snapshot(msgspec.Struct):
 
 
 class RestoredSnapshot(_Snapshot):
-    """`RestoredCheckpointStatistics`: the number and the place of the snapshot that a job was last restored from."""
+    """`RestoredCheckpointStatistics`: the number and the URI of the snapshot that a job was last restored from."""
 
     id: int = 0
 

@@ -218,8 +218,8 @@ class Follower:
     def take_over(self) -> None:
         """Go on with rounds of an earlier start of the job, which had another directory.
 
-        Raises `RequestError` if nothing shows that the target follows an earlier start of this job. Without rounds, or
-        if the target does not follow another directory in the same shape, nothing is done.
+        Raises `RequestError` if nothing shows that the rounds are of an earlier start of this job. Does nothing without
+        rounds, and with rounds of this directory, or in another shape.
         """
         complete_newest_round(self.target)
         newest = self.newest_round()
@@ -260,7 +260,7 @@ class Follower:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
     def _bases(self) -> list[str]:
-        """Return the places of the rounds that the next one may continue, the newest first."""
+        """Return the URIs of the rounds that the next one may continue, the newest first."""
         newest = self.newest_round()
         if newest is None:
             return []

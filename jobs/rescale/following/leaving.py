@@ -19,7 +19,7 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of that start.
 
     The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
-    nothing if another run has claimed the target, or if it no longer follows the job in the directory `checkpoints`.
+    nothing if another run has claimed the target, or if its follower is not one of `checkpoints`.
     """
     followed, holder = followed_job(target), claim_on(target)
     if followed is None or followed.checkpoints != checkpoints or (holder is not None and holder.by != by):
@@ -43,9 +43,9 @@ def may_be_discarded(target: str, job: FollowedJob) -> bool:
 
 
 def is_left(target: str, checkpoints: str) -> bool:
-    """Return whether another run may follow a job into the target that has followed one in this directory.
+    """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
-    It may not if a run has claimed the target, if the target follows another start of the job, or if the cut-over of a
+    It may not if a run has claimed the target, if the rounds are of another start of the job, or if the cut-over of a
     run was decided, which would hold for the next one.
     """
     followed = followed_job(target)

@@ -40,7 +40,7 @@ def round_line(finished: Round, waits_for: str | None) -> str:
 
 
 def last_round_phrase(finished: Round) -> str:
-    """Return how long a last round would take after this round, as a part of a sentence."""
+    """Return a clause on the duration of a last round that would follow this one."""
     seconds = finished.last_round_seconds
     if seconds is None:
         return "the time of a last round is not known yet"

@@ -103,7 +103,7 @@ def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes
     else:
         return
     raise RequestError(
-        "the target follows a job in another directory, and nothing shows that this is a later start of that job",
+        "the target has rounds of a job in another directory, and nothing shows that this is a later start of that job",
         path=job.checkpoints,
         expected=f"the state backends of checkpoint {newest.checkpoint}, from which the newest round was made",
         found=shown,

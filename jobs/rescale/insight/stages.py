@@ -99,7 +99,7 @@ def part_size(work: Workload) -> int:
 
 
 def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
-    """Return an estimate of the number of tasks that `read_units` and `slices_of` make."""
+    """Return an estimate of the number of tasks that `split_into_read_units` and `slices_of` make."""
     unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
     return max(1, records.bytes // max(unit, _slice(records.bytes, cluster)))
 

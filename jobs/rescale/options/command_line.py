@@ -54,14 +54,14 @@ def values_of(arguments: argparse.Namespace, command: str) -> Values:
     return {row.name: _option_value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 
 
-def _option_value(row: Option, given: Any) -> Any:
+def _option_value(row: Option, value: Any) -> Any:
     if row.kind is OptionKind.CHOICE:
-        return given or row.default
-    if row.kind is not OptionKind.FILE or not given:
-        return given
-    text = read_text(given, row.file)
+        return value or row.default
+    if row.kind is not OptionKind.FILE or not value:
+        return value
+    text = read_text(value, row.file)
     if row is option("kafka-offsets"):
-        _refuse_no_offsets(text, given)
+        _refuse_no_offsets(text, value)
     return text
 
 
@@ -89,11 +89,11 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
     return [word for row in options_of(command) for word in _arguments_for(row, vars(arguments)[row.attribute])]
 
 
-def _arguments_for(row: Option, given: Any) -> list[str]:
+def _arguments_for(row: Option, value: Any) -> list[str]:
     if row.kind is OptionKind.LINES:
-        return [f"{row.flag}={value}" for value in given]
+        return [f"{row.flag}={line}" for line in value]
     if row.kind is OptionKind.FLAG:
-        return [row.flag] if given else []
-    if row.kind is OptionKind.FILE and given:
-        given = Path(given).absolute()
-    return [f"{row.flag}={given}"] if given else []
+        return [row.flag] if value else []
+    if row.kind is OptionKind.FILE and value:
+        value = Path(value).absolute()
+    return [f"{row.flag}={value}"] if value else []

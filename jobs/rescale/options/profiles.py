@@ -31,9 +31,9 @@ def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Seq
 
 
 def use_profiles(arguments: argparse.Namespace) -> None:
-    """Use the given profiles in this process and its children, and declare which places of the command are targets.
+    """Use the given profiles in this process and its children, and declare which URIs of the command are targets.
 
-    Raises `RequestError` for a profile that does not exist, or if the place is not in S3.
+    Raises `RequestError` for a profile that does not exist, or if none of its side's URIs is in S3.
     """
     given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():

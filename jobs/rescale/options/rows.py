@@ -240,8 +240,8 @@ OPTIONS = (
         Field(
             "kafka_sources",
             "Kafka consumers that become sources",
-            "Lines `old=new`, with uids or operator ids, or `old` if the name stays: the `KafkaSource` `new` gets the "
-            "offsets of the `FlinkKafkaConsumer` `old` of Flink 1.x.",
+            "One `old=new` per line (uids or operator ids): the `KafkaSource` called `new` gets the offsets of the "
+            "Flink 1.x `FlinkKafkaConsumer` called `old`. Write only `old` if the name stays.",
             FormSection.KAFKA,
             pattern="^[^=]+(=.+)?$",
         ),

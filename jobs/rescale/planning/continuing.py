@@ -107,7 +107,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
 
 
 def rounds_left(base: Base) -> int:
-    """Return how many more rounds of changes fit above the directories that the base's run wrote row by row."""
+    """Return the number of further rounds of changes that fit above directories that the base's run wrote by row."""
     by_rows = {
         operator.operator_id
         for operator in base.plan.operators

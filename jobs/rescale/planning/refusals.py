@@ -153,13 +153,13 @@ def refuse_heap(operator: Operator) -> None:
 
 
 def refuse_old_rows(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` if old rows would be left out of state that remains in the heap's own format."""
+    """Raise `UnsupportedError` if old rows would be left out of a result in the hashmap backend's native format."""
     if operator.cutoffs and stays_on_heap(operator, result_format):
         raise UnsupportedError(
-            "old rows cannot be left out of a result in the heap's own format",
+            "old rows cannot be left out of a result in the native format of the hashmap backend",
             operator=operator.label,
             state=operator.cutoffs[0][0],
             expected="format canonical or rocksdb",
-            found="format keep, for state in the heap's own format",
+            found="format keep, for state of the hashmap backend",
             advice=Advice(ASK_FOR_CANONICAL_RESULT, ", which every backend restores"),
         )

@@ -49,7 +49,7 @@ class StepMetrics(msgspec.Struct, frozen=True):
 
 
 class MovedStreams(msgspec.Struct, frozen=True):
-    """Streams that a moving step wrote: the place of their handles, their number, and their bytes as planned."""
+    """Streams that a moving step wrote: the URI of their handles, their number, and their bytes as planned."""
 
     handles: str
     streams: int

@@ -38,7 +38,7 @@ class CertifiedFile:
         return "/" in self.name
 
     def uri(self, target: str) -> str:
-        """Return the place of the file, given the target of the result."""
+        """Return the URI of the file, given the target of the result."""
         return self.name if self.is_elsewhere else join(target, self.name)
 
 

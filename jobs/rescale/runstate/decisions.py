@@ -62,7 +62,7 @@ def approval_of(places: Places) -> Approval:
 
 
 def cut_over_decision(target: str) -> Decision | None:
-    """Return the decision on the cut-over of the job that a target follows, or None if there is none yet."""
+    """Return the decision on the cut-over to the result in `target`; None if there is none yet."""
     uri = cut_over_place(target)
     return _read(uri, Decision) if exists(uri) else None
 

@@ -1,5 +1,7 @@
 """Places of a run's files: those of the result in the target, and the run's documents in `<target>.rescale/`.
 
+A *place* is the URI of a file or a directory, whether or not it exists.
+
 Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
 """
 
@@ -183,7 +185,7 @@ def certificate_place(target: str) -> str:
 
 
 def follower_place(target: str) -> str:
-    """Return the place of the document of the target's follower."""
+    """Return the place of the document that names the job of the target's follower."""
     return join(beside(target), "follower.json")
 
 

@@ -119,15 +119,15 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
         return
-    named: Mapping[str, int] = {}
+    claimed_sizes: Mapping[str, int] = {}
     if holder is not None:
         try:
-            named = prepared_sizes(load_plan(Places(plan.target, holder).plan))
+            claimed_sizes = prepared_sizes(load_plan(Places(plan.target, holder).plan))
         except SnapshotError:
             return
-    new = [file for file in prepared_sizes(plan) if file not in before and file not in named]
-    existing = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
-    open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing])
+    new = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
+    existing_names = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
+    open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing_names])
 
 
 def remove_unused_files(plan: Plan) -> None:

@@ -59,14 +59,14 @@ class WrittenHandles:
         }
 
 
-def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenHandles | None:
-    """Return the handles that an earlier attempt wrote; None unless all their files are `existing` (sizes by name).
+def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:
+    """Return the handles that an earlier attempt wrote; None unless all their files are there in full.
 
     Raises `RequestError` if the target is not the plan's, and `IntegrityError` if a published result is incomplete.
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    missing = _missing_files(plan, handles.files, existing) if handles is not None else []
+    missing = _missing_files(plan, handles.files, existing_sizes) if handles is not None else []
     if handles is not None and not missing:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
@@ -81,9 +81,9 @@ def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenH
     return None
 
 
-def _missing_files(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+def _missing_files(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
     """Return the names of files that are missing or have another size, even when the store is asked for each again."""
-    missed = [file for file, size in files.items() if existing.get(file) != size]
+    missed = [file for file, size in files.items() if existing_sizes.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
 

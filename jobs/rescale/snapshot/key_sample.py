@@ -85,7 +85,7 @@ def keys_of_group(
         read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read(header, max_parallelism, key_group, data):
             starts = records.starts + offsets[records.states]
-            for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
+            for first, limit in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
     except SnapshotError as error:
         if error.path is None:

@@ -1,9 +1,9 @@
-"""The places of the bytes that state handles name, and the check that a handle may point to its place.
+"""Extents of the bytes that state handles name, and the check that a handle may point to its file.
 
 Every stream of a snapshot is an extent of a file: inline state is an extent of `_metadata` itself, and a segment is an
 extent of a merged file. A damaged or forged `_metadata` must not make Rescale read other files. So handles may point
 into the snapshot's directory, for a checkpoint also into its job's directory, and elsewhere only if the user allows it.
-Moved files are read only from their new place.
+Moved files are read only from their new location.
 """
 
 from __future__ import annotations

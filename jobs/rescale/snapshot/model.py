@@ -194,7 +194,7 @@ class Snapshot:
     * `metadata_time`: the time when `_metadata` was written, if the store knows it.
     * `written`: bytes of operator state that a surgery changed.
     * `unused_names`: names that the user gave for operators that the snapshot does not have.
-    * `moves`: old and new places of moved files. `moved_files`: the places of these files in the handles.
+    * `moves`: old and new directories of moved files. `moved_files`: the paths of these files in the handles.
     """
 
     directory: str

@@ -2,7 +2,7 @@
 
 Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
 with the same types. If a header names a class that the release lacks, all states in the header fail. Otherwise each
-state fails alone, except in the format of the heap backend.
+state fails alone, except in the native format of the hashmap backend.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class _Judge:
     ) -> Iterator[JudgedState]:
         """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
 
-        `alone` tells whether a misread state leaves the other states readable. In the format of the heap backend it
-        does not, because only the serializer tells where a value ends.
+        `alone` tells whether a misread state leaves the other states readable. In the native format of the
+        hashmap backend it does not, because only the serializer tells where a value ends.
         """
         by_state = {
             state.name: [r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer, self._line)]

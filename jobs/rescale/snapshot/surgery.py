@@ -109,7 +109,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
     dropped = {operator.operator_id for operator in surgery.dropped}
     renamed = {operator.operator_id: operator for operator in surgery.renamed}
-    named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
         dropped_names[state.operator_id].add(state.name)
@@ -121,7 +121,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
         _renamed(
             without_old_rows(without_states(operator, dropped_names[operator.operator_id]), old[operator.operator_id]),
             renamed,
-            named=named,
+            holds_uids=holds_uids,
         )
         for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
         if operator.operator_id not in dropped
@@ -210,10 +210,10 @@ def _restarted(operator: Operator) -> Operator:
     return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))
 
 
-def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:
-    """Return the operator with its new id; `named` tells whether entries of this metadata version hold uids."""
+def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, holds_uids: bool) -> Operator:
+    """Return the operator with its new id; `holds_uids` tells whether entries of this metadata version hold uids."""
     new = renamed.get(operator.operator_id)
     if new is None:
         return operator
-    entry = replace(operator.entry, operator_id=new.new_operator_id, uid=new.uid if named else "")
+    entry = replace(operator.entry, operator_id=new.new_operator_id, uid=new.uid if holds_uids else "")
     return replace(operator, entry=entry, label=new.new_label)

@@ -182,5 +182,5 @@ def _root(target: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _roots(declared: str) -> tuple[str, ...]:
-    return tuple(json.loads(declared))
+def _roots(targets_json: str) -> tuple[str, ...]:
+    return tuple(json.loads(targets_json))

@@ -37,7 +37,7 @@ class Cache:
 def test_requests_from_the_first_fresh_one_on_show_what_happened_before_the_end(
     completed: list[float], others: list[float], phase: float, cancel: float, later: float
 ) -> None:
-    """Others ask Flink, too, and so decide when answers are made."""
+    """Other clients ask Flink, too, so their requests determine when Flink makes a new answer."""
     cache, cached = Cache(completed), CachedAnswer(LIFETIME)
     requests = [phase + tenth / 10 for tenth in range(150)]
     for now in sorted([*requests, *others]):

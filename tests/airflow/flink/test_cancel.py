@@ -82,7 +82,7 @@ def test_job_that_finishes_is_not_handed_over() -> None:
 def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
     state: str, takes_another: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The try before has cancelled it, and was killed."""
+    """An earlier try of the task has cancelled the job, and was killed."""
     cluster: Any = Cluster(state, "CANCELED")
     stop = Mock()
     monkeypatch.setattr(checkpoint_stop, "open_flink", lambda _: nullcontext(cluster))

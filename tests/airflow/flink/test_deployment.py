@@ -38,7 +38,7 @@ def resource() -> dict[str, Any]:
 
 @pytest.fixture
 def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Return the mock that takes the request to Kubernetes to patch a FlinkDeployment."""
+    """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
     patch = Mock(return_value=resource)
     api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
@@ -130,7 +130,7 @@ def test_session_job_of_the_operator_is_not_started_from_a_jar(
 
 
 def test_patch_is_for_the_version_that_was_read(resource: dict[str, Any], patch: Mock) -> None:
-    """A late one, whose answer was lost, would otherwise change the specification under a later one's nonce."""
+    """A late patch, whose answer was lost, would otherwise change the specification under a later patch's nonce."""
     resource["metadata"] = {"name": "clicks", "resourceVersion": "77"}
     redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None))
     assert patch.call_args.args[-1]["metadata"] == {"resourceVersion": "77"}
@@ -236,7 +236,7 @@ def test_new_job_of_a_session_job_ends_before_the_old_one_is_started(
 
 
 def test_job_that_was_handed_over_to_a_resource_is_only_looked_for(resource: dict[str, Any], patch: Mock) -> None:
-    """Somebody may have changed its parallelism since: the result is not its state any more."""
+    """Somebody may have changed the job's parallelism since, so the result is not the job's state any more."""
     before = replaced(resource, TARGET)
     resource["spec"]["job"]["parallelism"] = 7
     assert question_for_started_job(before, "run", TARGET) == RedeploymentQuestion(WHERE, 5)

@@ -97,7 +97,7 @@ def test_newest_checkpoint_is_taken_if_flink_completed_it_last(
 
 
 def test_newest_checkpoint_that_flink_aborted_is_refused(checkpoints: str) -> None:
-    """Its `_metadata` is there, but its transactions were aborted, so the job goes on from the checkpoint before."""
+    """The checkpoint has a `_metadata`, but its transactions were aborted: the job goes on from the one before."""
     begun = time.monotonic()
     with pytest.raises(RequestError, match="not the one that Flink completed last") as caught:
         final(Cluster(completed(7)), checkpoints)

@@ -94,7 +94,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
-    """Otherwise the task would take the job for one that was not stopped, although it is about to end."""
+    """Without the wait, the task would take the job for one that was not stopped, although it is about to end."""
     _, second = islice(ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
@@ -128,7 +128,7 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
 
 
 def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Cluster) -> None:
-    """The request to start it timed out while its `main` was running, so nothing was left to withdraw."""
+    """The request to start the job timed out while its `main` was running, so nothing was left to withdraw."""
     late, back = next(ids(*stopping._seed(RUN, BEFORE))), next(ids(*stopping._restart_seed(RUN, BEFORE)))
     assert end_pending_work(BEFORE, RUN) is None
     question = go_back(BEFORE, RUN, "s3://b/savepoint")
@@ -234,7 +234,7 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
 
 
 def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have been handed over by another run, whose new job would run beside it."""
+    """Another run may have handed that job over since, and a second start would run beside its new job."""
     again, state = next(ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: starts.append(given) or RUNS)
@@ -288,7 +288,7 @@ def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeyp
 def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The task that hands it over was cleared, and has no output any more."""
+    """The task that hands the job over was cleared, and has no output any more."""
     monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *_: RUNS)
     monkeypatch.setattr("rescale.airflow.job.job_operators.skip_task", Mock(side_effect=KeyboardInterrupt))
     state = TaskState()
@@ -300,7 +300,7 @@ def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
 
 
 def test_job_that_the_run_has_not_stopped_is_not_started_by_it(cluster: Cluster) -> None:
-    """Another run has cancelled it, and is about to start it in its new shape."""
+    """Another run has cancelled the job, and is about to start it in its new shape."""
     cluster.jobs[BEFORE.job_id] = "CANCELED"
     before = msgspec.to_builtins(msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT))
     state = TaskState()

@@ -72,7 +72,7 @@ def test_later_try_that_resumes_does_not_forget_that_the_job_was_handed_over() -
 )
 @pytest.mark.parametrize("act", [JobRecord.note_stop, JobRecord.note_start])
 def test_task_that_somebody_has_ended_does_nothing_more_to_the_job(state: str, acts: bool, act: Any) -> None:
-    """Its process is ended seconds later; by then the task that goes back may have found that the job still runs."""
+    """Airflow ends the task's process seconds later. By then the task that goes back may have found the job running."""
     if acts:
         act(record(state=state))
         assert record().phase is not None
@@ -85,12 +85,12 @@ def test_task_that_somebody_has_ended_does_nothing_more_to_the_job(state: str, a
 def test_job_that_went_back_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     question = Mock()
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: question)
-    assert record().started_before("/result") is None
+    assert record().question_if_started("/result") is None
     record().note_start()
-    assert record().started_before("/result") is question
+    assert record().question_if_started("/result") is question
     record().note(Phase.WENT_BACK)
     with pytest.raises(RequestError, match="this run has started the job again as it was"):
-        record().started_before("/result")
+        record().question_if_started("/result")
 
 
 ALIVE = JobOverview("2" * 32, "clicks", "RUNNING")
@@ -125,7 +125,7 @@ def test_run_goes_on_though_the_job_that_it_has_started_does_not_run_with_all_ta
 
 
 def test_run_goes_on_though_flink_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise nothing would start the job again: the task that goes back needs the output of the first one."""
+    """Otherwise nothing would start the job again, because the task that goes back needs the output of this one."""
     monkeypatch.setattr(job_record, "open_flink", Mock(side_effect=StoreError("Flink cannot be reached")))
     record().note_stop()
     assert stopped_job(RUN) == BEFORE

@@ -149,7 +149,7 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
 
 @pytest.mark.slow
 def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionCluster) -> None:
-    """It finishes with a savepoint, which commits what was written, and Flink deletes even retained checkpoints."""
+    """A job that finishes with a savepoint commits what it wrote, and Flink deletes even its retained checkpoints."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
@@ -275,7 +275,7 @@ def test_later_start_is_rescaled_once_its_checkpoints_have_passed_those_of_the_e
 def test_later_start_from_the_last_checkpoint_is_rescaled(
     cluster: SessionCluster, earlier: EarlierStart, tmp_path: Path
 ) -> None:
-    """Its numbers go on, and the checkpoint that it was started from, and does not own, stays."""
+    """The numbers go on. The checkpoint from which the job was started stays, because the job does not own it."""
     (highest,) = earlier.numbers
     earlier.start_again(checkpoints=1, snapshot=f"{earlier.directory}/chk-{highest}")
     newest = earlier.numbers[-1]

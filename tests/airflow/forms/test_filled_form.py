@@ -150,7 +150,7 @@ def test_every_field_arrives_in_the_request() -> None:
             renames=["visits=visitors", "a=b=c"],
             drops=["totals"],
             state_drops=["visits:last:one"],
-            old_rows=["visits:first=30d"],
+            ages=["visits:first=30d"],
             kafka_offsets="topic,partition,offset\norders,0,5",
             kafka_topics=["orders=orders-v2"],
             kafka_sources=["orders=orders-source"],
@@ -199,7 +199,7 @@ def test_value_without_a_field_is_refused_by_the_first_task() -> None:
 
 
 def test_fields_that_airflow_adds_to_a_run_are_accepted() -> None:
-    """They are added by the provider's own function. A misspelt field of the user is refused beside them."""
+    """The provider of OpenLineage adds such fields. A misspelt field of the user is refused beside them."""
     added = _inject_openlineage_parent_info_to_dagrun_conf(
         filled(**PLACES), {"parentRunId": "0190", "parentJobName": "nightly.trigger", "parentJobNamespace": "airflow"}
     )

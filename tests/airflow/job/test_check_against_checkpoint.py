@@ -66,7 +66,7 @@ NOBODY: dict[str, Request] = {
     "rename": asked(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
     "drop": asked(["3"], surgery=parse_surgery(drops=["nobody"])),
     "state": asked(["3"], surgery=parse_surgery(state_drops=["nobody:count"])),
-    "old rows": asked(["3"], surgery=parse_surgery(old_rows=["nobody:count=30d"])),
+    "old rows": asked(["3"], surgery=parse_surgery(ages=["nobody:count=30d"])),
     "hash": asked([], ["1000"], key_hash=["nobody=java"]),
     "Kafka offsets": asked(["3"], surgery=parse_surgery(kafka_offsets="operator,topic,partition,offset\nnobody,t,0,1")),
     "Kafka source": asked(["3"], surgery=parse_surgery(kafka_sources=["nobody=source"])),
@@ -97,7 +97,7 @@ def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: st
         ),
         (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not define a hash for keys of the type"),
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
-        (asked(["3"], surgery=parse_surgery(old_rows=["clicks-per-user:pages=30d"])), "has no time to live"),
+        (asked(["3"], surgery=parse_surgery(ages=["clicks-per-user:pages=30d"])), "has no time to live"),
     ],
 )
 def test_invalid_request_is_refused_before_the_job_is_stopped(request_: Request, what: str) -> None:

@@ -190,7 +190,7 @@ def test_try_after_the_task_that_goes_back_leaves_the_job_alone(
 def test_job_that_still_runs_does_not_count_as_started_again(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
 ) -> None:
-    """After a failover of the JobManager, a later try may cancel it once more, and must complete the cut-over then."""
+    """After a failover of the JobManager, a later try may cancel the job again, and must complete the cut-over then."""
     monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "a", "name": "clicks", "went_back": False})
     cutting = cut(Job())
     failed(cutting, monkeypatch, SnapshotError("gone"))
@@ -254,7 +254,7 @@ def test_job_that_was_handed_over_is_only_looked_for(
 def test_job_that_was_handed_over_and_has_ended_is_not_started_once_more(
     handed_over: CutOver, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
 ) -> None:
-    """Another run may have taken it over since: neither the result nor the old checkpoint is its state any more."""
+    """Another run may have taken the job over: neither the result nor the old checkpoint is its state any more."""
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: None)
     with pytest.raises(RequestError, match="has handed the job over before, and the new job has ended since"):
         handed_over.complete(Stopwatch())

@@ -91,7 +91,7 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
 def test_decision_in_another_run_does_not_hold(
     rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other run was aborted, and its rounds stay for this one. It asked about an earlier round."""
+    """The question of the other, aborted run was about an earlier round. Its rounds stay for this run."""
     watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
     decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
@@ -106,7 +106,7 @@ def test_decision_in_another_run_does_not_hold(
 
 
 def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_path: Path) -> None:
-    """It says whether rounds are made and whether the cut-over must be approved, and serves for the first copies."""
+    """The plan says whether there are rounds, and an approval of the cut-over, and serves for the first copies."""
     plan, plans = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"]), list[str]()
 
     def plan_full(checkpoint: str, *, ahead: bool) -> Any:

@@ -85,7 +85,7 @@ def test_restart_of_operators_needs_an_approval(tmp_path: Path) -> None:
 
 
 def test_old_rows_need_an_approval(tmp_path: Path) -> None:
-    plan = plan_to(tmp_path, "2-canonical-rocksdb", old_rows=[f"states:{VALUES}=1d"])
+    plan = plan_to(tmp_path, "2-canonical-rocksdb", ages=[f"states:{VALUES}=1d"])
     assert approval_reason(plan, filled(**PLACES, require_approval=False)) == "the plan drops old rows of states"
     with pytest.raises(RequestError, match="would drop old rows without an approval"):
         refuse_unapproved_drops(filled(**PLACES, old_rows=["a:b=1d"], require_approval=False))

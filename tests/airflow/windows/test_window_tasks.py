@@ -101,7 +101,7 @@ def test_window_that_never_opens_is_closed() -> None:
 def test_run_that_has_stopped_its_job_goes_on_after_the_window_has_closed(
     is_stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of its tasks were cleared. If it was skipped, it would be green, and nothing would start the job again."""
+    """All its tasks were cleared. If it was skipped, it would be green, and nothing would start the job again."""
     runs: list[str] = []
     monkeypatch.setattr(window_tasks, "stopped_job", lambda run: runs.append(run) or (object() if is_stopped else None))
     hours = {"began": NOW - 2 * HOUR, "now": NOW, "job": "clicks"}

@@ -66,7 +66,7 @@ def later_start(job: Checkpoints, tmp_path: Path, number: int, fixture: str = "2
 def test_rounds_go_on_when_the_job_was_started_again(
     job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    """It was started from its last checkpoint, under another id, while its follower was off."""
+    """The job was started from its last checkpoint, under another id, while its follower was off."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     again = later_start(job, tmp_path, 4)
     capsys.readouterr()

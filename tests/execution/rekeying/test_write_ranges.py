@@ -12,7 +12,7 @@ import pytest
 from big_savepoint import write_savepoint
 from rescale.execution.rekeying import read_units as units_module
 from rescale.execution.rekeying import write_ranges
-from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
@@ -117,7 +117,7 @@ def test_small_streams_share_a_partition_and_large_ones_have_many(
 def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "UNIT_SIZE", size)
     plan = planned(name, 3, 64)
-    units = read_units(rekeyed(plan))
+    units = split_into_read_units(rekeyed(plan))
     assert [unit.number for unit in units] == list(range(len(units)))
     read = []
     for unit in units:

@@ -75,7 +75,7 @@ def test_result_is_equal_to_the_savepoint_that_flink_took(name: str, shape: tupl
 
 
 def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> None:
-    """Flink writes all key groups, and reads from them the services that have no timers."""
+    """Flink writes every key group with all services, and reads from there even those that have no timers."""
     plan = planned(FIXTURES[1], tmp_path / "target", 3, 1000)
     execute_without_spark(plan)
     result = open_snapshot(plan.target)

@@ -140,6 +140,6 @@ def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:
 
 
 def test_programs_need_no_numba() -> None:
-    """Reading headers does without it, which takes a second to import."""
+    """Reading headers does not import numba, because that takes a second."""
     code = "import sys, rescale.flink.keys.java_hash, rescale.flink.keys.key_hash; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

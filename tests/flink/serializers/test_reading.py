@@ -197,7 +197,7 @@ NAME_ONLY = pojo(FIELDS, {"com.x.A": None})
     [(NONE, NONE), (ONE, NONE), (BOTH, ONE), (BOTH, TURNED), (TURNED, BOTH), (ONE, NAME_ONLY), (CUSTOM, CUSTOM)],
 )
 def test_pojo_covers_the_same_pojo_with_fewer_subclasses(wide: bytes, narrow: bytes) -> None:
-    """Also when nested deep, where the enclosing lengths differ too."""
+    """This holds for nested POJOs, too, whose enclosing lengths differ as well."""
     for wrap in (pojo_field, lambda s: s, list_of, lambda s: pojo_field(list_of(s))):
         assert parsed_in_frame(wrap(wide)).covers(parsed_in_frame(wrap(narrow)))
 

@@ -110,7 +110,7 @@ def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str)
 
 def test_the_documentation_lists_the_serializers_whose_values_cannot_be_measured() -> None:
     page = (DOCS / "explanation" / "state.md").read_text(encoding="utf-8")
-    section = page.split("### The heap's own format\n")[1].split("\n\nWhile ")[0]
+    section = page.split("### The native format of the hashmap backend\n")[1].split("\n\nWhile ")[0]
     listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
     rows = (row.snapshot for row in FLINK.values() if row.values is None)
     assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

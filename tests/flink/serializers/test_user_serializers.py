@@ -171,7 +171,7 @@ class Money(JavaType):
 
 @pytest.fixture
 def heap_source(tmp_path: Path) -> str:
-    """A savepoint in the heap's own format of a subtask with longs as keys and money as values."""
+    """A native savepoint of the hashmap backend with one subtask, long keys and `Money` values."""
     balance = HeapState("balance", HEAP_LONG, Money())
     groups: dict[int, list[Entry]] = {group: [] for group in range(16)}
     for number, value in enumerate(KEYS):

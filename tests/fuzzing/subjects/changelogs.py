@@ -70,7 +70,7 @@ def _look(data: bytes) -> None:
     for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).rest():
         for start, limit, end, group in zip(
             records.starts.tolist(),
-            records.limits.tolist(),
+            records.key_ends.tolist(),
             records.ends.tolist(),
             records.groups.tolist(),
             strict=True,

@@ -44,12 +44,12 @@ def test_age_follows_the_last_equals_sign(text: str, age: timedelta | datetime) 
 )
 def test_wrong_ages_are_refused(values: list[str], says: str) -> None:
     with pytest.raises(RequestError) as caught:
-        parse_surgery(old_rows=values)
+        parse_surgery(ages=values)
     assert says in str(caught.value)
     assert caught.value.option == "--drop-older"
 
 
 def test_request_with_an_age_is_one_for_surgery() -> None:
-    assert parse_surgery(old_rows=["visits:last=30d"])
+    assert parse_surgery(ages=["visits:last=30d"])
     assert age_text(timedelta(days=30)) == "30 days"
     assert age_text(datetime(2026, 10, 1, tzinfo=UTC)) == "2026-10-01T00:00:00+00:00"

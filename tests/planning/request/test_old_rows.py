@@ -26,7 +26,7 @@ EVERYTHING = replace(opened("2-canonical-rocksdb"), metadata_time=NOON)
 
 
 def resolved(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
-    return resolve_surgery(snapshot, parse_surgery(old_rows=values, **surgery)).old_rows
+    return resolve_surgery(snapshot, parse_surgery(ages=values, **surgery)).old_rows
 
 
 def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> None:

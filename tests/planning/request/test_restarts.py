@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.flink.metadata.checkpoint_metadata import Subtask
-from rescale.planning.request.surgery import operator_surgery
+from rescale.planning.request.surgery import resolve_operator_surgery
 from rescale.report.pages.declared import declared_lines
 from rescale.snapshot.model import Operator
 from rescale.snapshot.reading.opening import open_snapshot
@@ -21,7 +21,7 @@ PARTLY, WHOLLY = opened("2-partially-finished"), opened("2-finished")
 
 
 def restarted(operators: tuple[Operator, ...], *names: str, drops: tuple[str, ...] = ()) -> tuple[Restarted, ...]:
-    return operator_surgery(operators, {}, drops, (), names).restarted
+    return resolve_operator_surgery(operators, {}, drops, (), names).restarted
 
 
 def in_part(name: str, label: str) -> tuple[Operator, ...]:
@@ -44,7 +44,7 @@ def test_finished_subtasks_are_counted() -> None:
 
 def test_restarted_operator_has_no_finished_subtask() -> None:
     for snapshot in (PARTLY, WHOLLY):
-        surgery = operator_surgery(snapshot.operators, {}, restarts=["short"])
+        surgery = resolve_operator_surgery(snapshot.operators, {}, restarts=["short"])
         after = {operator.label: operator for operator in apply_surgery(snapshot, surgery).operators}
         assert not after["short"].partially_finished
         assert not after["short"].entry.fully_finished

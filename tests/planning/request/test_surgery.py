@@ -7,7 +7,7 @@ import pytest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.request import make_request
-from rescale.planning.request.surgery import operator_surgery, request_after
+from rescale.planning.request.surgery import request_after, resolve_operator_surgery
 from rescale.planning.request.surgery_request import parse_operators, parse_renames, parse_state_drops, parse_surgery
 from rescale.snapshot.surgery import NO_SURGERY
 from rescale.text.errors import RequestError, UnsupportedError
@@ -21,11 +21,11 @@ HEX = "Ab" * 16
 
 
 def new_ids(*renames: str) -> dict[str, str]:
-    return operator_surgery(OPERATORS, parse_renames(renames)).new_ids
+    return resolve_operator_surgery(OPERATORS, parse_renames(renames)).new_ids
 
 
 def test_empty_request_has_no_surgery() -> None:
-    assert operator_surgery(OPERATORS, {}) == NO_SURGERY
+    assert resolve_operator_surgery(OPERATORS, {}) == NO_SURGERY
     assert not NO_SURGERY
 
 
@@ -34,7 +34,7 @@ def test_new_uid_is_hashed_and_new_id_is_taken_as_it_is() -> None:
         operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
         operator_id_of_uid("sink"): HEX.lower(),
     }
-    of_uid, of_id = operator_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
+    of_uid, of_id = resolve_operator_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
     assert (of_uid.label, of_uid.new_label, of_uid.uid) == ("counts", "numbers", "numbers")
     assert (of_id.label, of_id.new_label, of_id.uid) == ("sink", HEX.lower(), "")
 
@@ -85,7 +85,7 @@ def test_uid_longer_than_java_can_write_is_refused() -> None:
 
 
 def test_name_of_a_dropped_operator_can_be_taken() -> None:
-    surgery = operator_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
+    surgery = resolve_operator_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
     assert [dropped.operator_id for dropped in surgery.dropped] == [operator_id_of_uid("sink")]
     assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
 
@@ -103,14 +103,14 @@ def test_name_of_a_dropped_operator_can_be_taken() -> None:
 )
 def test_impossible_drop_of_an_operator_is_refused(renames: list[str], drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        operator_surgery(OPERATORS, parse_renames(renames), parse_operators(drops, "dropped"))
+        resolve_operator_surgery(OPERATORS, parse_renames(renames), parse_operators(drops, "dropped"))
 
 
 CLICKS = opened("2-clicks").operators
 
 
 def states(*state_drops: str) -> list[tuple[str, str, str]]:
-    dropped = operator_surgery(CLICKS, {}, (), parse_state_drops(state_drops)).dropped_states
+    dropped = resolve_operator_surgery(CLICKS, {}, (), parse_state_drops(state_drops)).dropped_states
     return [(dropped_state.label, dropped_state.name, dropped_state.type) for dropped_state in dropped]
 
 
@@ -126,7 +126,9 @@ def test_state_is_named_by_operator_and_name_around_the_last_colon() -> None:
 
 def test_a_state_may_have_an_empty_name() -> None:
     split = element_stream(0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)})
-    asked = operator_surgery([operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"]))
+    asked = resolve_operator_surgery(
+        [operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"])
+    )
     (lost,) = asked.dropped_states
     assert (lost.name, lost.elements) == ("", 3)
 
@@ -146,7 +148,7 @@ def test_a_state_may_have_an_empty_name() -> None:
 )
 def test_impossible_drop_of_a_state_is_refused(drops: list[str], state_drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        operator_surgery(CLICKS, {}, drops, parse_state_drops(state_drops))
+        resolve_operator_surgery(CLICKS, {}, drops, parse_state_drops(state_drops))
 
 
 def test_misspelled_state_is_refused_with_the_nearest_name() -> None:
@@ -160,14 +162,14 @@ def test_drop_of_heap_timers_beside_rocksdb_is_refused_with_advice() -> None:
     operators = opened("2-rocksdb-heap-timers").operators
     (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
     with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
-        operator_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
+        resolve_operator_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
     assert "canonical" in str(caught.value.advice)
 
 
 def test_new_parallelism_for_a_dropped_operator_is_refused() -> None:
     request = make_request("/s", "/t", ["sink=3"], surgery=parse_surgery(drops=["sink"]))
     with pytest.raises(RequestError, match="is dropped, but the request also changes it in another way"):
-        request_after(operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
+        request_after(resolve_operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
 
 
 def test_misspelled_operator_is_refused_with_the_nearest_name() -> None:
@@ -186,7 +188,7 @@ def test_request_finds_renamed_operators_by_their_old_names() -> None:
         key_hash=["counts=lombok(a)"],
         surgery=parse_surgery(renames=["counts=numbers", "source=origin"]),
     )
-    after = request_after(operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
+    after = request_after(resolve_operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
     numbers, origin = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
     assert after.parallelism == {"": 5, numbers: 3, "sink": 2}
     assert after.max_parallelism == {origin: 256}

@@ -90,7 +90,7 @@ def looked_up(there: DatabaseDirectory, parts: PartialFiles, state: str, keys: S
     parts.fetch(live_files(there, state), keys_of(keys))
     with guarded_database(there, STATES) as opened:
         for records in opened.read(rows_of_keys(128, state, 0, keys_of(keys))):
-            for start, limit, end in zip(records.starts, records.limits, records.ends, strict=True):
+            for start, limit, end in zip(records.starts, records.key_ends, records.ends, strict=True):
                 rows[bytes(records.data[start - 1 : limit])] = bytes(records.data[limit + 4 : end])
     return rows
 

@@ -44,12 +44,12 @@ def _never_put(self: StreamSink) -> Any:
     return _close(self) if self._inline or self.size % 3 else None
 
 
-def _any_size_is_written(plan: Any, existing: Any, least: int, place: Any) -> Any:
+def _any_size_is_written(plan: Any, existing_sizes: Any, least: int, place: Any) -> Any:
     """A file has the size that is planned."""
     operator, stream = planned_streams._planned_stream(plan, place)
     file = name(planned_streams.stream_uri(plan, operator, stream))
-    planned = {file: stream_writer(plan, operator, stream).size} if file in existing else {}
-    return _units(plan, {**existing, **planned}, least, place)
+    planned = {file: stream_writer(plan, operator, stream).size} if file in existing_sizes else {}
+    return _units(plan, {**existing_sizes, **planned}, least, place)
 
 
 def _with_part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:

@@ -83,17 +83,17 @@ def _first_candidate(plan: Plan, source: Any) -> PutCandidate:
     return PutCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
 
 
-def _handles_as_they_are(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenHandles | None:
+def _handles_as_they_are(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:
     permit(plan, Transition.MOVE)
     return read_handles(plan, step)
 
 
-def _ignore_sizes(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    return _missing_files(plan, files, {name: files.get(name, 0) for name in existing})
+def _ignore_sizes(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
+    return _missing_files(plan, files, {name: files.get(name, 0) for name in existing_sizes})
 
 
-def _gone_if_not_listed(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
-    return sorted(file for file, size in files.items() if existing.get(file) != size)
+def _gone_if_not_listed(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
+    return sorted(file for file, size in files.items() if existing_sizes.get(file) != size)
 
 
 def _compare_sizes_only(target: str, files: Any) -> Any:

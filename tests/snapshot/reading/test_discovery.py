@@ -60,7 +60,7 @@ def test_only_checkpoint_directories_are_listed(home: str, monkeypatch: pytest.M
 
 
 def test_checkpoint_of_a_later_start_with_a_lower_number_is_refused(home: str) -> None:
-    """Its number began anew, so the highest one is from an earlier start."""
+    """The numbers began anew, so the highest number is of an earlier start."""
     put(home, "chk-9/_metadata", "chk-11/state")
     time.sleep(1.1 if home.startswith("s3:") else 0.01)
     put(home, "chk-2/_metadata")

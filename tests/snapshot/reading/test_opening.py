@@ -144,7 +144,7 @@ def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallel
 
 
 def test_dropped_operator_may_have_a_handle_outside_the_snapshot(tmp_path: Path) -> None:
-    """Its other handles are readable, and whatever reads them must cope with the missing one."""
+    """The other handles of the operator are readable, and their readers must cope with the missing one."""
     directory = relocated("2-clicks", tmp_path / "taken")
     lost = next(
         operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.operator

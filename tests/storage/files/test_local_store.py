@@ -180,7 +180,7 @@ def fsync(directory: str) -> None:
 def test_copy_reads_and_writes_bytes_where_copy_file_range_fails(
     home: Path, why: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fails on old file systems, and in containers whose filter of system calls does not know it."""
+    """`copy_file_range` fails on old file systems, and in containers whose filter of system calls does not know it."""
     LocalStore().put(source := str(home / "source"), b"some state")
     monkeypatch.setattr("os.copy_file_range", _failing(why))
     pin = LocalStore().stat(source)
@@ -201,7 +201,7 @@ def _nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_copy_reads_and_writes_bytes_without_a_working_copy_file_range(
     home: Path, kernel: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """macOS does not have it. On some file systems it copies nothing in the middle of a file."""
+    """macOS does not have `copy_file_range`. On some file systems it copies nothing in the middle of a file."""
     LocalStore().put(source := str(home / "source"), b"some state")
     pin = LocalStore().stat(source)
     assert pin is not None
@@ -254,7 +254,7 @@ def test_dangling_link_in_place_of_a_directory_is_refused(home: Path) -> None:
 
 
 def test_directory_that_appears_while_it_is_listed_counts_as_empty(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of the same plan may make it."""
+    """A run of the same plan may make the directory."""
     target = home / "target"
 
     def meanwhile(error: OSError | ValueError) -> bool:
@@ -364,7 +364,7 @@ def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(
 def test_stats_returns_pins_in_the_order_of_the_names(
     patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a slow file system in several threads, on a fast one in the calling thread."""
+    """The store asks in several threads on a slow file system, and in the calling thread on a fast one."""
     monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE", patience)
     store, asked_by = LocalStore(), set[int]()
     stat = store.stat

@@ -82,7 +82,10 @@ class _Job(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    """`FlinkDeploymentSpec` or `FlinkSessionJobSpec`; options may be nested in `flink_configuration`."""
+    """`FlinkDeploymentSpec` or `FlinkSessionJobSpec`.
+
+    `flink_configuration` may have options as flat keys (`a.b: x`) or as nested maps (`a: {b: x}`).
+    """
 
     job: _Job | None = None
     flink_configuration: dict[str, object] | None = None
@@ -177,23 +180,23 @@ def check_patch(hand_over: PatchDeployment) -> None:
         )
 
 
-def redeploy(hand_over: PatchDeployment, wanted: DeploymentSpec) -> int:
-    """Patch the resource to the wanted fields, unless it has them; return its nonce."""
+def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
+    """Set these fields of the resource, unless it has them; return the nonce of its redeployment."""
     current = read_deployment(hand_over)
-    enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))
-    is_as_wanted = current.fields in enough and not current.suspended and current.nonce is not None
-    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
+    enough = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
+    has_new_fields = current.fields in enough and not current.suspended and current.nonce is not None
+    if has_new_fields and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1
     job = {
-        "initialSavepointPath": wanted.snapshot,
-        "parallelism": wanted.parallelism,
+        "initialSavepointPath": new_fields.snapshot,
+        "parallelism": new_fields.parallelism,
         "savepointRedeployNonce": nonce,
         "autoscalerResetNonce": (current.reset or 0) + 1,
         "state": "running",
     }
-    options = {MAX_PARALLELISM_OPTION: wanted.max_parallelism}
-    if wanted.no_claim:
+    options = {MAX_PARALLELISM_OPTION: new_fields.max_parallelism}
+    if new_fields.no_claim:
         options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
     metadata = {} if current.version is None else {"resourceVersion": current.version}
     _patch(hand_over, {"metadata": metadata, "spec": {"job": job, "flinkConfiguration": options}})

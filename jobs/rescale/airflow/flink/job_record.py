@@ -130,7 +130,7 @@ class JobRecord(NamedTuple):
             what = "nothing more is done to the job, because somebody has ended this task"
             raise RescaleError(what, expected="a task that runs", found=state)
 
-    def started_before(self, snapshot: str | None) -> FlinkQuestion | None:
+    def question_if_started(self, snapshot: str | None) -> FlinkQuestion | None:
         """Return the question for the job that the run has started from `snapshot` before; None if it has started none.
 
         Raises `RequestError` if that job has ended since, or if the run has started the job as it was: in both cases,

@@ -100,7 +100,7 @@ class HandOverJob(WaitingOperator):
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
             )
-            started = None if old_job is None else self._record(context, old_job).started_before(start.snapshot)
+            started = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
             step = started or hand_job_over(hand_over, start, self._run_name(context), old_job)
             return self._handed_over(context, self._result(step))
 

@@ -60,7 +60,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
     `directory` is the directory for savepoints, or of the job's checkpoints if its last checkpoint is to be the source.
     `parallelism` is the default parallelism of the job. If the job is handed over to a FlinkDeployment, `deployment`
     are the resource's old fields, and `nonce` is that of its last redeployment. `is_only_one` tells whether no other
-    job of its name ran, and `target` is the place of the result, if it is known.
+    job of its name ran, and `target` is the URI of the result, if it is known.
     """
 
     flink: str

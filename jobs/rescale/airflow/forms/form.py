@@ -124,7 +124,7 @@ def _open_fields() -> Form:
             type=["number", "null"],
             exclusiveMinimum=0,
             exclusiveMaximum=_YEAR_MINUTES,
-            title="Minutes to approve in",
+            title="Time to approve (minutes)",
             description_md="Without an answer in this time, the plan counts as rejected. Empty: the time in the "
             f"platform's settings, or {APPROVAL_MINUTES} minutes.",
         ),

@@ -12,13 +12,13 @@ from rescale.text.errors import RequestError
 PLACES = ("source", "target")
 
 
-def given_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for each field of the form: the given one or, for None, the default of the platform.
+def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for each field of the form: that of the argument or, for None, the platform's default.
 
     The values may be templates and outputs of other tasks, so they are checked later (`check_values`).
     """
     defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
-    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in argument_values.items()}
     return {**defaults, **{name: value for name, value in lists.items() if value is not None}}
 
 

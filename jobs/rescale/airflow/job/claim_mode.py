@@ -3,9 +3,13 @@
 In NO_CLAIM mode, the job's first checkpoint must be a full one. A changelog cannot make it, and the tasks fail whenever
 they are asked for it (`StreamTask.checkForcedFullSnapshotSupport`).
 
-Some starts are always in this mode: those from a jar; of a FlinkSessionJob, because Flink's operator names the mode in
-its request (`AbstractFlinkService.runJar`), which takes precedence over the job's options (`JarRunHandler`); from a
-result that refers to files of the source; and from the job's last checkpoint, if the run goes back.
+These starts are always in this mode:
+
+* from a jar;
+* of a FlinkSessionJob: Flink's operator names the mode in its request (`AbstractFlinkService.runJar`), which overrides
+  the job's options (`JarRunHandler`);
+* from a result that refers to files of the source;
+* from the job's last checkpoint, when the run goes back to the old job.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class TakeSavepoint(WaitingOperator):
             record = self._record(context, old_job)
             if old_job.taking is StopMode.RUN_ON:
                 return self._result(take_savepoint(old_job, record.run))
-            record.started_before(old_job.target)  # raises an error if another run may have taken the job over
+            record.question_if_started(old_job.target)  # raises an error if another run may have taken the job over
             if old_job.taking is not StopMode.CHECKPOINT:
                 record.note_stop()
                 return self._result(take_savepoint(old_job, record.run))

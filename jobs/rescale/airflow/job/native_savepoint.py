@@ -24,7 +24,7 @@ from rescale.planning.request.operator_shapes import new_shapes
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.result_kind import is_rewritten_by_record
-from rescale.planning.request.surgery import operator_surgery
+from rescale.planning.request.surgery import resolve_operator_surgery
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.text.errors import RequestError, RescaleError
@@ -81,7 +81,10 @@ def _alternative_advice(flink: Flink, job: Job) -> str:
 
 
 def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:
-    """Raise `RequestError` if records in the heap's own format have to be read, and cannot be separated."""
+    """Raise `RequestError` if records have to be read, and cannot be separated.
+
+    That is so in the native format of the hashmap backend, unless all serializers are known.
+    """
     shapes = new_shapes(checkpoint.operators, request)
     for operator in checkpoint.operators:
         try:
@@ -103,7 +106,7 @@ def _readable(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | U
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
         raise checkpoint.transient_error or _unknown_error(flink, job, checkpoint.why, checkpoint.place)
-    return apply_surgery(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
+    return apply_surgery(checkpoint, resolve_operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
 def _unknown_error(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:

@@ -163,7 +163,7 @@ class CutOver:
 
     def _handed_over_before(self) -> tuple[Plan, Answer]:
         """Return the plan of the result, and the job that was started from it, which is only looked for."""
-        question = self.record.started_before(self.follower.target)
+        question = self.record.question_if_started(self.follower.target)
         plan = published_plan(self.follower.target, self.follower.by)
         if question is None or plan is None:
             raise RequestError(

@@ -114,7 +114,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
     """Follow the job until it can be cut over, and cancel it."""
     watch.refuse_ended_job()
     if watch.has_rounds:
-        cut.mover.begin()
+        cut.mover.start_rounds_process()
     with watch.follower.following(pins=watch.has_rounds):
         while True:
             watch.follow()

@@ -44,7 +44,7 @@ class Mover:
         self._full = full
         self._rounds = rounds
 
-    def begin(self) -> None:
+    def start_rounds_process(self) -> None:
         """Start the process for rounds, so that it is ready when the base is."""
         self._rounds.begin()
 

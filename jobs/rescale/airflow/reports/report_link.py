@@ -1,6 +1,6 @@
 """Link from a task to the report of its rescale, which the api-server shows (`report_app`).
 
-The link names the task that plans. The place of the report, and the connection for it, are an XCom of that task. A run
+The link names the task that plans. The URI of the report, and the connection for it, are an XCom of that task. A run
 that only plans writes nothing to storage, so its XCom holds the page itself.
 """
 

@@ -31,11 +31,11 @@ def digest_records(
     names, is_map = source.states
     digester = RecordDigester(is_map)
     batches = SourceReader(files).batches(source)
-    accounted = 0
+    framed_bytes = 0
     for records in batches:
         digester.add(records, key_groups_of(records))
-        accounted += framed_size(records, source.max_parallelism)
-    batches.check_all_read(accounted)
+        framed_bytes += framed_size(records, source.max_parallelism)
+    batches.check_all_read(framed_bytes)
     return SourceDigests(dict(zip(names, digester.digests(), strict=True)), dict(batches.left_out))
 
 

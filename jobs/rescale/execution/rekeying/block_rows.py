@@ -50,7 +50,7 @@ class BlockSorter:
         sort_loop.sort_records(
             records.data,
             records.starts,
-            records.limits,
+            records.key_ends,
             records.ends,
             groups,
             cells,

@@ -41,7 +41,7 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
     records = records_of_blocks(data, begins, begins + blocks.sizes)
     order = np.empty(len(records.starts), np.int64)
     borders = np.array([0, len(order)])
-    sort_keys(data, records.starts, records.limits, borders, order, np.empty(len(order), np.uint64))
+    sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, records.starts, records.ends, order, out)
     last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4

@@ -79,7 +79,7 @@ def _next_word(data: Bytes, at: Long) -> np.uint64:
 
 @compiled
 def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, place: int) -> None:
-    """Sift the run at a place of the heap down until no run below it comes first."""
+    """Sift the run in `heap[place]` down until no run below it comes first."""
     run = heap[place]
     while 2 * place + 1 < count:
         below = 2 * place + 1

@@ -32,7 +32,7 @@ class ReadUnit(NamedTuple):
         return work_of(self.source.place)
 
 
-def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
+def split_into_read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
     """Split the sources of all `rekeyings` (by operator number) into units.
 
     Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.

@@ -14,7 +14,7 @@ from typing import Any
 
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying.map_task import MapTask
-from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import sum_receipts
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
@@ -40,11 +40,13 @@ WRITERS: Mapping[type[RekeyedStream], Callable[[Plan], KeyedWriter[Any, Any]]] =
 """Factories of the writers, in the order in which a step writes streams."""
 
 
-def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
+def rekey_streams(
+    plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing_sizes: Mapping[str, int]
+) -> list[WrittenHandle]:
     """Write the rekeyed streams in the slots; return their handles.
 
-    Operators whose source is in order are left to `convert_databases`. `existing` has the sizes of the target's files
-    by name.
+    Operators whose source is in order are left to `convert_databases`. `existing_sizes` has the sizes of the target's
+    files by name.
     """
     by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
@@ -52,7 +54,7 @@ def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Map
             if rekeying.slot in slots and not operator.is_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
     passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
-    return [handle for writer, rekeyings in passes for handle in _rekey(plan, rekeyings, writer, tasks, existing)]
+    return [handle for writer, rekeyings in passes for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)]
 
 
 def _rekey(
@@ -60,11 +62,11 @@ def _rekey(
     rekeyings: Mapping[int, Rekeying],
     writer: KeyedWriter[Work, Result],
     tasks: Tasks,
-    existing: Mapping[str, int],
+    existing_sizes: Mapping[str, int],
 ) -> list[WrittenHandle]:
     """Write the streams of `rekeyings` of one type, by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
-    units = read_units(rekeyings)
+    units = split_into_read_units(rekeyings)
     receipt_partition = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
@@ -79,7 +81,7 @@ def _rekey(
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams_to_write(plan, rekeyings, totals, ranges)
-    work_items = writer.lay_out(streams, existing)
+    work_items = writer.lay_out(streams, existing_sizes)
     results = _write(plan, writer, shuffle, work_items, states)
     return writer.finish(tasks, streams, work_items, results)
 

@@ -13,7 +13,7 @@ from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 def sort_records(
     data: Bytes,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     groups: Longs,
     cells: Longs,
@@ -38,7 +38,7 @@ def sort_records(
     for i in range(len(cells)):
         at = cell_ends[cells[i]]
         last_offsets[cells[i]] = at
-        key = prefix + limits[i] - starts[i]
+        key = prefix + key_ends[i] - starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         if prefix == 2:
             out[at + LENGTH_SIZE] = groups[i] >> 8

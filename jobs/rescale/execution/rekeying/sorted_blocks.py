@@ -55,11 +55,11 @@ class PartitionBlocks:
     index: npt.NDArray[np.void]
     buffer: BlockBuffer
 
-    def of_range(self, wanted: WriteRange, number_of_states: int) -> SortedBlocks:
+    def of_range(self, write_range: WriteRange, number_of_states: int) -> SortedBlocks:
         """Return the blocks of the key groups of a range."""
-        operator_blocks = self.index[self.index["operator"] == wanted.operator]
-        first = np.searchsorted(operator_blocks["cell"], wanted.first * number_of_states)
-        end = np.searchsorted(operator_blocks["cell"], (wanted.last + 1) * number_of_states)
+        operator_blocks = self.index[self.index["operator"] == write_range.operator]
+        first = np.searchsorted(operator_blocks["cell"], write_range.first * number_of_states)
+        end = np.searchsorted(operator_blocks["cell"], (write_range.last + 1) * number_of_states)
         cells, sizes, last_offsets, places = (
             np.ascontiguousarray(operator_blocks[name][first:end]) for name in ("cell", "size", "last", "place")
         )

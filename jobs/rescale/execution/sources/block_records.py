@@ -37,7 +37,7 @@ class BlockRecords:
                 error.offset = self._extent.start + (error.offset or 0)
             raise error.located(path=self._files.uri(self._extent)) from None
 
-    def check_all_read(self, accounted: int) -> None:
+    def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because the reader reads each key group to its last byte."""
 
     def _blocks(self) -> Iterator[tuple[int, Iterator[Chunk]]]:

@@ -17,12 +17,12 @@ from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 def _order_of_rows(
     data: Bytes,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     groups: Longs,
     i: int,
     new_data: Bytes,
     new_starts: Longs,
-    new_limits: Longs,
+    new_key_ends: Longs,
     new_groups: Longs,
     j: int,
 ) -> Long:
@@ -33,19 +33,19 @@ def _order_of_rows(
         return np.int64(-1)
     if groups[i] != new_groups[j]:
         return groups[i] - new_groups[j]
-    return compare_bytes(data, starts[i], limits[i], new_data, new_starts[j], new_limits[j])
+    return compare_bytes(data, starts[i], key_ends[i], new_data, new_starts[j], new_key_ends[j])
 
 
 @compiled
 def mark_differences(
     data: Bytes,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     groups: Longs,
     new_data: Bytes,
     new_starts: Longs,
-    new_limits: Longs,
+    new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
     is_end: bool,
@@ -62,7 +62,7 @@ def mark_differences(
     while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
         if i == len(starts) and j == len(new_starts):
             break
-        order = _order_of_rows(data, starts, limits, groups, i, new_data, new_starts, new_limits, new_groups, j)
+        order = _order_of_rows(data, starts, key_ends, groups, i, new_data, new_starts, new_key_ends, new_groups, j)
         if order < 0:
             removed[i] = True
             i += 1
@@ -70,7 +70,7 @@ def mark_differences(
             added[j] = True
             j += 1
         else:
-            value, new_value = limits[i] + LENGTH_SIZE, new_limits[j] + LENGTH_SIZE
+            value, new_value = key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
             is_other = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
             removed[i], added[j] = is_other, is_other
             i += 1
@@ -82,17 +82,17 @@ def mark_differences(
 def put_changes(
     old_data: Bytes,
     old_starts: Longs,
-    old_limits: Longs,
+    old_key_ends: Longs,
     old_groups: Longs,
     new_data: Bytes,
     new_starts: Longs,
-    new_limits: Longs,
+    new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
     prefix: int,
     data: Bytes,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     groups: Longs,
 ) -> int:
@@ -103,23 +103,23 @@ def put_changes(
     i, j, count, at = 0, 0, 0, np.int64(0)
     while i < len(old_starts) or j < len(new_starts):
         order = _order_of_rows(
-            old_data, old_starts, old_limits, old_groups, i, new_data, new_starts, new_limits, new_groups, j
+            old_data, old_starts, old_key_ends, old_groups, i, new_data, new_starts, new_key_ends, new_groups, j
         )
         starts[count] = at + prefix
         if order < 0:
-            at = copy_bytes(old_data, old_starts[i] - prefix, old_limits[i], data, at)
+            at = copy_bytes(old_data, old_starts[i] - prefix, old_key_ends[i], data, at)
             groups[count], size = old_groups[i], np.int64(1)
         else:
-            at = copy_bytes(new_data, new_starts[j] - prefix, new_limits[j], data, at)
-            groups[count], size = new_groups[j], new_ends[j] - new_limits[j] - LENGTH_SIZE + 1
-        limits[count] = at
+            at = copy_bytes(new_data, new_starts[j] - prefix, new_key_ends[j], data, at)
+            groups[count], size = new_groups[j], new_ends[j] - new_key_ends[j] - LENGTH_SIZE + 1
+        key_ends[count] = at
         for shift in range(24, -8, -8):
             data[at] = size >> shift & 0xFF
             at += 1
         data[at] = DELETION if order < 0 else VALUE
         at += 1
         if order >= 0:
-            at = copy_bytes(new_data, new_limits[j] + LENGTH_SIZE, new_ends[j], data, at)
+            at = copy_bytes(new_data, new_key_ends[j] + LENGTH_SIZE, new_ends[j], data, at)
             j += 1
         if order <= 0:
             i += 1

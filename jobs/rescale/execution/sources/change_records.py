@@ -111,7 +111,7 @@ class ChangeRecords:
         for changes in self._file_reader.changes():
             yield self._records(changes)
 
-    def check_all_read(self, accounted: int) -> None:
+    def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because RocksDB checks its own files and their blocks."""
 
     def _records(self, changes: Changes) -> Records:
@@ -122,26 +122,26 @@ class ChangeRecords:
         most = len(removed) + len(added)
         size = sum(int((side.ends - side.starts).sum()) + len(side) * (self._prefix + 5) for side in changes)
         data = np.empty(size, np.uint8)
-        starts, limits, ends, groups = (np.empty(most, np.int64) for _ in range(4))
+        starts, key_ends, ends, groups = (np.empty(most, np.int64) for _ in range(4))
         number = put_changes(
             removed.data,
             removed.starts,
-            removed.limits,
+            removed.key_ends,
             removed.groups,
             added.data,
             added.starts,
-            added.limits,
+            added.key_ends,
             added.ends,
             added.groups,
             self._prefix,
             data,
             starts,
-            limits,
+            key_ends,
             ends,
             groups,
         )
         states = np.full(most, (removed if len(removed) else added).states[0])
-        return Records(data, starts, limits, ends, states, groups).only(slice(number))
+        return Records(data, starts, key_ends, ends, states, groups).only(slice(number))
 
 
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

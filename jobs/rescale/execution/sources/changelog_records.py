@@ -50,7 +50,7 @@ class ChangelogRecords:
                         yield from self._with_log_in_errors(overlay.over(records))
                 yield from self._with_log_in_errors(overlay.rest())
 
-    def check_all_read(self, accounted: int) -> None:
+    def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because materialised state is checked while it is read, and a log marks its end."""
 
     def _with_log_in_errors(self, overlaid: Iterator[Records]) -> Iterator[Records]:

@@ -58,7 +58,7 @@ class DatabaseRecords:
                 counted = passed
             count(size - counted)
 
-    def check_all_read(self, accounted: int) -> None:
+    def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because RocksDB raises an error if it stops before the last row."""
 
 

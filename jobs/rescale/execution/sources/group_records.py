@@ -48,14 +48,14 @@ class GroupRecords:
                 error.offset = first.start + (error.offset or 0)
             raise error.located(path=self._files.uri(first)) from None
 
-    def check_all_read(self, accounted: int) -> None:
+    def check_all_read(self, framed_bytes: int) -> None:
         """Raise `IntegrityError` unless all bytes were records: bytes skipped on both sides would go unnoticed."""
-        accounted += ID_SIZE * len(self._groups)
-        if self._size != accounted:
+        framed_bytes += ID_SIZE * len(self._groups)
+        if self._size != framed_bytes:
             raise IntegrityError(
                 "the records and their framing do not add up to the bytes of the key groups",
                 expected=f"{self._size} bytes",
-                found=f"{accounted} bytes of records and their framing",
+                found=f"{framed_bytes} bytes of records and their framing",
             )
 
     def _chunks(self) -> Iterator[Chunk]:

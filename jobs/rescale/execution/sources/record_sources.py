@@ -93,8 +93,8 @@ class RecordBatches(Protocol):
     def __iter__(self) -> Iterator[Records]:
         """Yield batches; errors name the file and the offset in it."""
 
-    def check_all_read(self, accounted: int) -> None:
-        """Raise `IntegrityError` unless `accounted` is the framed size of all records; call it after the last batch."""
+    def check_all_read(self, framed_bytes: int) -> None:
+        """Raise `IntegrityError` unless all records have this framed size together; call it after the last batch."""
 
 
 class CountedBatches:
@@ -116,16 +116,16 @@ class CountedBatches:
         """The old rows that were left out so far, by state with a cutoff."""
         return {} if self._old is None else self._old.left_out
 
-    def check_all_read(self, accounted: int) -> None:
-        """Check as `RecordBatches` do; `accounted` counts the records that were yielded, without old rows."""
-        self._batches.check_all_read(accounted + (0 if self._old is None else self._old.bytes))
+    def check_all_read(self, framed_bytes: int) -> None:
+        """Check as `RecordBatches` do; `framed_bytes` is the framed size of the yielded records, without old rows."""
+        self._batches.check_all_read(framed_bytes + (0 if self._old is None else self._old.bytes))
 
 
 class SourceReader:
     """Reads sources of the snapshot with these `files`, one after the other, with the same buffers.
 
     `times` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as in the
-    heap's own format. Raises `UnsupportedError` if the boundaries of records are unknown.
+    native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are unknown.
     """
 
     def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
@@ -195,11 +195,11 @@ class SourceReader:
         assert isinstance(part.place, StreamPlace)
         for run in _bounded_runs(part.place.part(window)):
             batches = self._batches(part._replace(place=run))
-            accounted = 0
+            framed_bytes = 0
             for records in batches:
-                accounted += framed_size(records, part.max_parallelism)
+                framed_bytes += framed_size(records, part.max_parallelism)
                 yield records
-            batches.check_all_read(accounted)
+            batches.check_all_read(framed_bytes)
 
     def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
         header = require_header(place.header)

@@ -49,4 +49,4 @@ _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ra
 
 def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     rows = _NO_RECORDS if records is None else records
-    return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
+    return rows.data, rows.starts, rows.key_ends, rows.ends, rows.groups

@@ -43,11 +43,12 @@ class _Place(NamedTuple):
 
 
 def write_planned_streams(
-    plan: Plan, slots: Sequence[Slot], tasks: Tasks, progress_name: str, existing: Mapping[str, int]
+    plan: Plan, slots: Sequence[Slot], tasks: Tasks, progress_name: str, existing_sizes: Mapping[str, int]
 ) -> list[WrittenHandle]:
     """Write all planned streams in the slots; return their handles.
 
-    `progress_name` is the name of the step in progress lines. `existing` has the sizes of the target's files by name.
+    `progress_name` is the name of the step in progress lines. `existing_sizes` has the sizes of the target's files by
+    name.
     """
     places = [
         _Place(i, j)
@@ -55,22 +56,25 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _write(plan, places, UnitWriter(plan), tasks, progress_name, existing)
+    written = _write(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for place, stream in zip(places, written, strict=True):
         by_operator[place.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
 
 
-def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
-    """Copy the files that a plan can copy before it claims its target, and that are not `existing` (sizes by name)."""
+def copy_ahead(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> None:
+    """Copy the files that a plan can copy before it claims its target, except those that the target already has.
+
+    `existing_sizes` has the sizes of the target's files by name: a file of another size is copied again.
+    """
     places = [
         _Place(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _write(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing)
+    _write(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing_sizes)
 
 
 def _write(
@@ -79,13 +83,13 @@ def _write(
     writer: Callable[[StreamUnit], UnitResult],
     tasks: Tasks,
     progress_name: str,
-    existing: Mapping[str, int],
+    existing_sizes: Mapping[str, int],
 ) -> list[WrittenStream]:
     """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
     size = sum(_planned_stream(plan, place)[1].size for place in places)
-    units_by_stream = side_by_side(partial(_units_to_write, plan, existing, -(-size // MOST_UNITS)), places)
+    units_by_stream = side_by_side(partial(_units_to_write, plan, existing_sizes, -(-size // MOST_UNITS)), places)
     sized_units = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
     in_threads = _threads_suffice(plan, sized_units)
     units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in sized_units]
@@ -133,12 +137,12 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
     return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
-def _units_to_write(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
     """Return the units of a stream, each of at least `least` bytes of parts; none if its file is complete."""
     operator, stream = _planned_stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
-    if writer.size is not None and existing.get(name(uri)) == writer.size:
+    if writer.size is not None and existing_sizes.get(name(uri)) == writer.size:
         return []
     is_written_whole = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or is_written_whole:

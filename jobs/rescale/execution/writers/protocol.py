@@ -124,7 +124,7 @@ class KeyedWriter(Protocol[Work, Result]):
 
     @property
     def whole_entries(self) -> bool:
-        """Whether an entry of heap state is to be one record, as in the heap's own format."""
+        """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
         """Return the bytes that a write range of the new streams should have; None if a stream is one range.
@@ -132,8 +132,8 @@ class KeyedWriter(Protocol[Work, Result]):
         `preferred` is a size that suits the amount of state.
         """
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[Work]:
-        """Return the work items of the streams' ranges. `existing` has the sizes of the target's files by name.
+    def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[Work]:
+        """Return the work items of the streams' ranges. `existing_sizes` has the sizes of the target's files by name.
 
         Called once on the driver, when every record has been read and checked.
         """

@@ -79,7 +79,7 @@ class WholeStreamWriter(ABC):
     def range_size(self, rekeying: Rekeying, preferred: int) -> None:  # noqa: ARG002
         return None
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
+    def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
         return [WholeStreamWork(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
 
     def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:

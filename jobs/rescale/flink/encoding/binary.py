@@ -119,14 +119,17 @@ class ByteReader:
         raise self.error("a packed number of more than five bytes", at=at)
 
     def non_negative(self, read: Callable[[], int], what: str) -> int:
-        """Return the number that `read`, a method of this reader, reads; `SnapshotError` if it is negative."""
+        """Return the number that `read`, a method of this reader, reads. Raises `SnapshotError` if it is negative."""
         at, number = self.position, read()
         if number < 0:
             raise self.error(f"a negative {what}", at=at, expected="0 or more", found=number)
         return number
 
     def count(self, item_size: int) -> int:
-        """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if the data is too short."""
+        """Read an `i32`, the number of items that follow, each of at least `item_size` bytes.
+
+        Raises `SnapshotError` if the data is too short for them, or the number is negative.
+        """
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:

@@ -38,7 +38,7 @@ class FramedDecompressor:
         self._position = 0
 
     def feed(self, data: bytes | memoryview) -> bytes:
-        """Add bytes of the stream, and return the content of all complete chunks; `SnapshotError` for damage."""
+        """Add bytes of the stream, and return the content of all complete chunks. Raises `SnapshotError` for damage."""
         self._buffer += data
         out, at = [], 0
         while len(self._buffer) - at >= 4:
@@ -137,7 +137,7 @@ def _checksum(content: bytes) -> bytes:
 
 
 def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
-    """Yield the content of a stream that arrives in pieces, as `FramedDecompressor`; `SnapshotError` for damage."""
+    """Yield the content of a stream that arrives in pieces. Raises the `SnapshotError` of `FramedDecompressor`."""
     decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()

@@ -58,7 +58,7 @@ def is_topic(name: str) -> bool:
 
 
 def checked_partition(reader: ByteReader, at: int, topic: str, partition: int) -> TopicPartition:
-    """Return the partition; `SnapshotError` at offset `at` if Kafka does not accept its topic or number."""
+    """Return the partition. Raises `SnapshotError` at offset `at` if Kafka does not accept its topic or number."""
     if not is_topic(topic):
         raise reader.error("not the name of a Kafka topic", at=at, found=topic)
     if partition < 0:

@@ -64,7 +64,7 @@ class Enumerator:
 
 
 def read_reader_element(data: bytes) -> Versioned:
-    """Return the versioned split in an element of `SourceReaderState`; `SnapshotError` if `data` is no such element."""
+    """Return the versioned split in an element of `SourceReaderState`. Raises `SnapshotError` for other data."""
     reader = ByteReader(data)
     at = reader.position
     if reader.i32() != reader.remaining:

@@ -65,7 +65,7 @@ class CompositeKeys:
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
-            walked = walk_keys(self._program, records.data, starts, records.limits)
+            walked = walk_keys(self._program, records.data, starts, records.key_ends)
             first = walked.first_wrong()
             if first is not None:
                 raise self.mismatch(records, first[0], f"a key cannot be read as a {self._program.name}", first[1])
@@ -91,7 +91,7 @@ class CompositeKeys:
         self, records: Records, index: int, what: str, actual: str | None, **details: object
     ) -> IntegrityError:
         """Return an error that names a record by its state, its key group and the bytes of its key."""
-        key = records.data[records.starts[index] : records.limits[index]]
+        key = records.data[records.starts[index] : records.key_ends[index]]
         shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
             f"{what}: key bytes {shown} in key group {records.groups[index]}",
@@ -102,14 +102,14 @@ class CompositeKeys:
 
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
         self.check_ends(records.states)
-        ends: Longs = records.limits - self._min_tail[records.states]
+        ends: Longs = records.key_ends - self._min_tail[records.states]
         wrong = ends < starts
         if wrong.any():
             raise self.mismatch(records, int(np.argmax(wrong)), "a record without a key", None)
         return ends
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
-        tails = records.limits - ends
+        tails = records.key_ends - ends
         wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
             chosen = np.flatnonzero(records.states == state_id)
@@ -131,7 +131,7 @@ class CompositeKeys:
         is_map: bool,
     ) -> Flags:
         """Whether a valid namespace of variable size follows each chosen key, with the lengths of both."""
-        begins, limits = ends[chosen], records.limits[chosen]
+        begins, limits = ends[chosen], records.key_ends[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
             begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])

@@ -83,7 +83,7 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
 
 
 def require_header(header: KeyedHeader | None, *, advice: str = RESCALE_CANONICAL_SAVEPOINT) -> KeyedHeader:
-    """Return the header; `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
+    """Return the header. Raises `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
     if header is None:
         raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)
     return header

@@ -9,7 +9,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
-    """Return the namespace serializer of a state or of timers; `UnsupportedError` for other priority queues."""
+    """Return the namespace serializer of a state or of timers. Raises `UnsupportedError` for other priority queues."""
     if state.kind is not StateKind.PRIORITY_QUEUE:
         return serializer_of(state, SerializerKey.NAMESPACE)
     element = serializer_of(state, SerializerKey.VALUE)
@@ -41,7 +41,7 @@ def is_timer_queue(state: StateMetaInfo) -> bool:
 
 
 def serializer_of(state: StateMetaInfo, key: SerializerKey) -> SerializerSnapshot:
-    """Return the state's serializer for this purpose; `SnapshotError` if there is none."""
+    """Return the state's serializer for this purpose. Raises `SnapshotError` if there is none."""
     serializer = state.serializer(key)
     if serializer is None:
         raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)

@@ -62,7 +62,7 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
 
 
 def _take_length(reader: ByteReader, length: int) -> None:
-    """Consume the little-endian `length` of the part that was just read; `SnapshotError` if it differs."""
+    """Read the little-endian length of the part that was just read. Raises `SnapshotError` if it is not `length`."""
     at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
     stored = int.from_bytes(reader.raw(size), "little")
     if stored != length:

@@ -52,8 +52,8 @@ class WalkedKeys:
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
     """Run `program` over the keys that begin at `starts` (after their key groups); no key is read beyond its limit.
 
-    `starts` and `limits` are offsets in `data`, of shape (n,); `ValueError` if their lengths differ. The bytes between
-    the end of a key and its limit, such as the namespace in a composite key, are not read.
+    `starts` and `limits` are offsets in `data`, of shape (n,). The bytes between the end of a key and its limit, such
+    as the namespace in a composite key, are not read. Raises `ValueError` if the arrays differ in length.
     """
     from rescale.flink.keys import machine  # loads numba, which takes most of a second
     from rescale.flink.keys.lowering import lower

@@ -109,7 +109,7 @@ def choose_hash(
 
     `data`, `starts` and `limits` are as for `walk_keys`. `groups` (int64) has the key group of each key, and
     `max_parallelism` is their number. Raises `UnsupportedError`, with alternatives, if no hash fits, if several
-    different hashes fit, or if there are too few keys to be certain; `SnapshotError` if a key is damaged.
+    different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is damaged.
     """
     known = known_hash(snapshot)
     if known is not None:

@@ -30,7 +30,7 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
-    """Write the handles of one direction; `UnsupportedError` for a merged handle in a version below 6."""
+    """Write the handles of one direction. Raises `UnsupportedError` for a merged handle in a version below 6."""
     single, merged = types
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))

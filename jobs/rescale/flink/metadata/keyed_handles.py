@@ -164,7 +164,7 @@ def _write_changelog(out: ByteWriter, handle: ChangelogHandle) -> None:
 
 
 def _read_base(reader: ByteReader, depth: int) -> KeyedHandle:
-    """Return a handle of the base; `SnapshotError` for a null handle, which Flink would drop with a warning."""
+    """Return a handle of the base. Raises `SnapshotError` for a null handle, which Flink would drop with a warning."""
     at = reader.position
     handle = read_keyed(reader, depth)
     if handle is None:

@@ -16,7 +16,7 @@ from rescale.flink.metadata.stream_handles import read_path, read_stream, unknow
 
 
 def read_operator(reader: ByteReader) -> OperatorHandle | None:
-    """Return the operator handle at the reader's position, None for tag 0; `SnapshotError` if it is damaged."""
+    """Return the operator handle at the reader's position, None for tag 0. Raises `SnapshotError` if it is damaged."""
     at = reader.position
     match reader.u8():
         case HandleTag.NULL:
@@ -41,7 +41,7 @@ def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
 
 
 def read_flag(reader: ByteReader) -> bool:
-    """Return a boolean; `SnapshotError` for a byte other than 0 and 1, which Java reads as true but never writes."""
+    """Return a boolean. Raises `SnapshotError` for a byte other than 0 and 1, which Java never writes."""
     at = reader.position
     flag = reader.u8()
     if flag not in (0, 1):

@@ -46,7 +46,7 @@ def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorStat
 
 
 def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...], version: int) -> None:
-    """Write the operators; `UnsupportedError` names an operator with state that this version cannot express."""
+    """Write the operators. Raises `UnsupportedError` for an operator with state that this version cannot express."""
     out.i32(len(operators))
     for operator in operators:
         with located(operator=operator.operator_id):

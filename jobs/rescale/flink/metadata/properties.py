@@ -30,7 +30,7 @@ class SnapshotType(Enum):
 
 
 def read_properties(reader: ByteReader) -> bytes:
-    """Return the bytes of the properties (or null) at the reader's position; `SnapshotError` for another object."""
+    """Return the bytes of the properties or null at the reader's position. Raises `SnapshotError` for other objects."""
     at = reader.position
     _read_properties(reader)
     return reader.data[at : reader.position]

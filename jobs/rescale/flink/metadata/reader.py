@@ -44,7 +44,7 @@ def read_metadata(data: bytes, path: str) -> Metadata:
 
 
 def read_keyed_handle(data: bytes, path: str = "") -> KeyedHandle | None:
-    """Return the keyed handle that `write_keyed_handle` wrote; `SnapshotError` if it is damaged."""
+    """Return the keyed handle that `write_keyed_handle` wrote. Raises `SnapshotError` if it is damaged."""
     reader = ByteReader(data, path)
     handle = read_keyed(reader)
     _check_end(reader)
@@ -52,7 +52,7 @@ def read_keyed_handle(data: bytes, path: str = "") -> KeyedHandle | None:
 
 
 def read_operator_handle(data: bytes, path: str = "") -> OperatorHandle | None:
-    """Return the operator handle that `write_operator_handle` wrote; `SnapshotError` if it is damaged."""
+    """Return the operator handle that `write_operator_handle` wrote. Raises `SnapshotError` if it is damaged."""
     reader = ByteReader(data, path)
     handle = read_operator(reader)
     _check_end(reader)

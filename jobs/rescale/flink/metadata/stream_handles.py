@@ -80,7 +80,10 @@ def write_stream(out: ByteWriter, stream: Stream | None) -> None:
 
 
 def read_stream(reader: ByteReader, depth: int) -> Stream:
-    """Return the stream handle at the reader's position; `SnapshotError` for tag 0, and as `read_optional_stream`."""
+    """Return the stream handle at the reader's position.
+
+    Raises `SnapshotError` for tag 0 (no stream), and the errors of `read_optional_stream`.
+    """
     at = reader.position
     stream = read_optional_stream(reader, depth)
     if stream is None:
@@ -89,7 +92,7 @@ def read_stream(reader: ByteReader, depth: int) -> Stream:
 
 
 def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
-    """Return the first key group and the number of key groups; `SnapshotError` beyond the limits of Flink."""
+    """Return the first key group and the number of key groups. Raises `SnapshotError` beyond the limits of Flink."""
     at = reader.position
     first, count = reader.i32(), reader.i32()
     if first < 0 or count < 0 or first + count > UPPER_BOUND_MAX_PARALLELISM:
@@ -120,7 +123,7 @@ def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...
 
 
 def read_path(reader: ByteReader) -> str:
-    """Return a path; `SnapshotError` if it is empty, which Flink's `Path` refuses."""
+    """Return a path. Raises `SnapshotError` for an empty one, which Flink's `Path` refuses, too."""
     at = reader.position
     path = reader.utf()
     if not path:

@@ -22,7 +22,7 @@ from rescale.text.errors import UnsupportedError
 
 
 def write_metadata(metadata: Metadata) -> bytes:
-    """Return the bytes of a `_metadata` file; `UnsupportedError` if its version cannot express all of the content."""
+    """Return the bytes of a `_metadata` file. Raises `UnsupportedError` if its version cannot express all content."""
     _check_version(metadata)
     out = ByteWriter().raw(MAGIC).i32(metadata.version).i64(metadata.checkpoint_id)
     out.i32(len(metadata.masters))

@@ -16,7 +16,7 @@ from rescale.flink.serializers.type_tree import TypeTree
 from rescale.text.errors import SnapshotError
 
 TreeOf = Callable[[SerializerSnapshot], TypeTree]
-"""Function that returns the tree of a nested serializer; `UnsupportedError` if the end of its values is unknown."""
+"""Function that returns the tree of a nested serializer. Raises `UnsupportedError` if its values have no known end."""
 
 Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
 
@@ -77,7 +77,7 @@ def made_of_all(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
 
 
 def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tuple[TypeTree, ...]:
-    """Return the trees of the `number` nested serializers; `SnapshotError` if there are more or fewer."""
+    """Return the trees of the `number` nested serializers. Raises `SnapshotError` if there are more or fewer."""
     if len(snapshot.nested) != number:
         raise SnapshotError(
             f"a serializer snapshot has a wrong number of nested serializers: {snapshot.class_name}",

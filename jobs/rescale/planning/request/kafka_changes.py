@@ -140,10 +140,10 @@ def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapp
     return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
 
 
-def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept: Iterable[str]) -> None:
-    """Refuse new names that two topics of a source would share; `kept` are the topics that are not dropped."""
+def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
+    """Refuse new names that two topics of a source would share; `kept_topics` are the topics that are not dropped."""
     names: dict[str, str] = {}
-    for topic in sorted(kept):
+    for topic in sorted(kept_topics):
         new = topics.get(topic, topic)
         if new in names:
             raise RequestError(

@@ -38,7 +38,7 @@ def choose_key_hashes(
     request's hashes by operator, with "" for all operators whose hash is unknown. Raises `UnsupportedError` if a hash
     is needed and unknown.
     """
-    named = by_operator(snapshot.operators, requested)
+    requested_by_id = by_operator(snapshot.operators, requested)
     chosen = {}
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
@@ -49,7 +49,7 @@ def choose_key_hashes(
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
-            name = _given_hash(header, work, named.get(operator_id), requested.get(""))
+            name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested.get(""))
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
@@ -58,14 +58,16 @@ def choose_key_hashes(
     return chosen
 
 
-def _given_hash(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
+def _hash_without_keys(
+    header: KeyedHeader | None, work: WorkClass, requested: str | None, requested_for_others: str | None
+) -> str | None:
     """Return the name of the hash if it is known without reading keys; None if not, or if no hash is needed."""
     if header is None:
-        if work is not WorkClass.REHASH and named is None:
+        if work is not WorkClass.REHASH and requested is None:
             return None
         raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
     known = known_hash(header.key_serializer)
-    name = named or (for_others if known is None else None)
+    name = requested or (requested_for_others if known is None else None)
     if name is not None:
         return name if is_function_name(name) else named_hash(header.key_serializer, name).name
     return None if known is None else known.name

@@ -23,7 +23,7 @@ def becomes_databases(operator: Operator, result_format: Format) -> bool:
 
 
 def stays_on_heap(operator: Operator, result_format: Format) -> bool:
-    """Return whether the operator's keyed state is kept in the heap's own format in the result."""
+    """Return whether the result has the operator's keyed state in the native format of the hashmap backend."""
     return result_format is Format.KEEP and bool(operator.heap_streams)
 
 

@@ -34,7 +34,9 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     changes cannot be read.
     """
     renames = request.kafka.merged_renames(request.renames)
-    surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
+    surgery = resolve_operator_surgery(
+        snapshot.operators, renames, request.drops, request.state_drops, request.restarts
+    )
     if request.ages:
         old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
         _refuse_dropped_states(old, surgery.dropped_states)
@@ -42,7 +44,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     return add_kafka_changes(surgery, snapshot, request.kafka)
 
 
-def operator_surgery(
+def resolve_operator_surgery(
     operators: Sequence[Operator],
     renames: Mapping[str, str],
     drops: Sequence[str] = (),

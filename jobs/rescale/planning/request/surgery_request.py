@@ -54,7 +54,7 @@ def surgery_from_options(values: Values) -> SurgeryRequest:
         kafka_topics=values["kafka-topic"],
         kafka_sources=values["kafka-source"],
         restarts=values["restart"],
-        old_rows=values["drop-older"],
+        ages=values["drop-older"],
     )
 
 
@@ -67,7 +67,7 @@ def parse_surgery(
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
     restarts: Iterable[str] = (),
-    old_rows: Iterable[str] = (),
+    ages: Iterable[str] = (),
 ) -> SurgeryRequest:
     """Parse the values of a command line or a form; `kafka_offsets` is the content of a file.
 
@@ -88,9 +88,9 @@ def parse_surgery(
     with in_option("--restart"):
         restarted = parse_operators(restarts, "restarted")
     with in_option("--drop-older"):
-        ages = parse_ages(old_rows)
+        parsed_ages = parse_ages(ages)
     kafka = KafkaRequest(offsets, topics, sources)
-    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, ages)
+    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, parsed_ages)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:

@@ -84,36 +84,36 @@ class DatabasePlanner:
         owners_of(self.operator, databases)
         index = KeyGroupIndex(databases)
         for subtask in range(self.shape.parallelism):
-            wanted = self.shape.key_groups_of(subtask)
-            old_holders = index.overlapping(wanted)
+            key_groups = self.shape.key_groups_of(subtask)
+            old_holders = index.overlapping(key_groups)
             if old_holders:
-                self._add_subtask(subtask, wanted, old_holders)
+                self._add_subtask(subtask, key_groups, old_holders)
         self.notes += assembly_warnings(self.operator.label, self._databases, self._compacted, self._level_0_files)
 
-    def _add_subtask(self, subtask: int, wanted: KeyGroupRange, old_holders: Sequence[Database]) -> None:
+    def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_holders: Sequence[Database]) -> None:
         maximum = self.shape.max_parallelism
         header = self.headers.plan(old_holders).piece
         sources = [_source_database(old_holder) for old_holder in old_holders]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
-        if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
-            assembled = assemble(sources, wanted, maximum)
+        if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
+            assembled = assemble(sources, key_groups, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
             if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled):
-                self._add_files(subtask, wanted, self._files(assembled, old_holders), header)
+                self._add_files(subtask, key_groups, self._files(assembled, old_holders), header)
                 return
         size = sum(
             old_holder.key_group_sizes[key_group - old_holder.key_groups.first]
             for old_holder in old_holders
-            for key_group in old_holder.key_groups.intersection(wanted)
+            for key_group in old_holder.key_groups.intersection(key_groups)
         )
         self._compacted.append(
             CompactedDirectory(
                 subtask=subtask,
                 header=header,
-                first_key_group=wanted.first,
-                key_groups=len(wanted),
+                first_key_group=key_groups.first,
+                key_groups=len(key_groups),
                 sources=tuple(
                     database_place(old_holder, piece_of(old_holder.header_extent)) for old_holder in old_holders
                 ),

@@ -38,7 +38,7 @@ def plan_rekeyed(
     `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
     directories; then it is their creation time, in seconds since 1970. Timers that are also in raw keyed state are not
     written into such directories: a job that keeps its timers on the heap does not read timers from RocksDB.
-    `stays_on_heap` selects the heap's own format for the result.
+    `stays_on_heap` selects the native format of the hashmap backend for the result.
     """
     old_holders = operator.managed_keyed
     _refuse_to_rekey(operator, shape.max_parallelism)

@@ -130,7 +130,7 @@ def _partition(partition: ChangedPartition) -> str:
 
 
 def _finished(restarted: Restarted) -> str:
-    """Return how many of an operator's subtasks have finished."""
+    """Return a phrase for the finished subtasks of an operator."""
     if restarted.finished == restarted.parallelism:
         return f"all {restarted.finished} finished subtasks" if restarted.finished > 1 else "the finished subtask"
     return f"{restarted.finished} finished of {counted(restarted.parallelism, 'subtask')}"
@@ -147,7 +147,7 @@ def _input_read_again(restarted: Restarted) -> str:
 
 
 def _old_rows(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
-    """Return how many old rows are left out, as far as it is known."""
+    """Return a phrase for the old rows that are left out; before the run, it says that the run counts them."""
     if numbers is None:
         return f"the run counts them, in {human_bytes(rows.of_bytes)} of keyed state"
     whole = counted(numbers.rows, "row")
@@ -161,7 +161,7 @@ def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> 
 
 
 def _lost_bytes(state: DroppedState) -> str:
-    """Return the size of a dropped state, as far as it is known."""
+    """Return a phrase for the size of a dropped state, as far as it is known."""
     if state.bytes is not None:
         return human_bytes(state.bytes)
     whole = f"{human_bytes(state.of_bytes)} of keyed state"

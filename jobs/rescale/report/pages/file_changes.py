@@ -30,7 +30,7 @@ def file_changes_page(changes: FileChanges) -> Page:
 
 
 def _interval(changes: FileChanges) -> list[str]:
-    """Return how much was written between both checkpoints, if the time is known."""
+    """Return a sentence on the time and the write rate between both checkpoints; none if the time is unknown."""
     if not changes.seconds or changes.seconds <= 0:
         return []
     rate = changes.total("added") / changes.seconds

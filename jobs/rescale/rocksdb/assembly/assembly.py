@@ -84,13 +84,14 @@ def refuse_ingested(source: SourceDatabase) -> None:
         )
 
 
-def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
-    """Return the files with rows in `wanted` that straddle the bounds of the source's key groups."""
+def _dirty(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
+    """Return the files with rows in `new_range` that straddle the bounds of the source's key groups."""
     own = key_range(source.key_groups, max_parallelism)
     return [
         file
         for file in source.manifest.files.values()
-        if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)) and own.overlap(file) == Overlap.STRADDLING
+        if Overlap.OUTSIDE not in (new_range.overlap(file), own.overlap(file))
+        and own.overlap(file) == Overlap.STRADDLING
     ]
 
 
@@ -111,7 +112,7 @@ class _Assembly:
         self._max_parallelism = max_parallelism
         if len(sources) == 1:  # rows of the source in other key groups are dead
             key_groups = key_groups.intersection(sources[0].key_groups)
-        self._wanted = key_range(key_groups, max_parallelism)
+        self._new_range = key_range(key_groups, max_parallelism)
         self._next_number = FIRST_TABLE_NUMBER
         last = [source.manifest.last_sequence for _, source in self._sources]
         self._shifts = [0, *accumulate(last)]
@@ -148,7 +149,7 @@ class _Assembly:
         return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
     def _check(self, source: SourceDatabase) -> None:
-        dirty = _dirty(source, self._wanted, self._max_parallelism) if len(self._sources) > 1 else []
+        dirty = _dirty(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
         if dirty:
             raise UnsupportedError(
                 "a database with rows of foreign key groups cannot be joined with others as it is",
@@ -179,7 +180,7 @@ class _Assembly:
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
-            if Overlap.OUTSIDE not in (self._wanted.overlap(file), own.overlap(file))
+            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own.overlap(file))
         ]
         for file, family in sorted(wanted, key=lambda pair: pair[0].number):
             shift = self._shifts[place] if file.level == 0 else 0
@@ -215,9 +216,9 @@ class _Assembly:
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
         """Yield the entries of new files with range tombstones over all foreign rows; their sizes are still 0."""
-        begin, end = self._wanted.begin, self._wanted.end
-        below = [file.smallest for file in files if self._wanted.reaches_below(file)]
-        above = [file.largest for file in files if self._wanted.reaches_above(file)]
+        begin, end = self._new_range.begin, self._new_range.end
+        below = [file.smallest for file in files if self._new_range.reaches_below(file)]
+        above = [file.largest for file in files if self._new_range.reaches_above(file)]
         ranges = [(min(below), begin)] if below else []
         ranges += [(end, max(above) + b"\0")] if above else []
         epochs = [file.epoch for file in files]
@@ -267,7 +268,7 @@ class _Assembly:
             NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             NewFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [file.file.name for file in reused if self._wanted.overlap(file.file) == Overlap.STRADDLING]
+        straddling = [file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING]
         return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling))
 
 

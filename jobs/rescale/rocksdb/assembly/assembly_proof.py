@@ -58,7 +58,7 @@ class _Proof:
         self._sources, self._result = sources, result
         self._own = [key_range(source.key_groups, maximum) for source in sources]
         alone = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
-        self._wanted = key_range(alone, maximum)
+        self._new_range = key_range(alone, maximum)
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
@@ -105,7 +105,7 @@ class _Proof:
                     raise self._error(
                         "a file has rows in the key groups of another source", state=state, found=file.name
                     )
-            elif overlap != Overlap.OUTSIDE and self._wanted.overlap(file) != Overlap.OUTSIDE:
+            elif overlap != Overlap.OUTSIDE and self._new_range.overlap(file) != Overlap.OUTSIDE:
                 raise self._error(
                     "an SST file of a source is missing", state=state, expected=f"{file.name} of {source.uri}"
                 )
@@ -169,22 +169,22 @@ class _Proof:
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
         """Check that no range tombstone covers the subtask's own key groups."""
         for hidden in ranges:
-            if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
+            if hidden.begin < self._new_range.end and self._new_range.begin < hidden.end:
                 raise self._error(
                     "a range tombstone covers key groups of the subtask",
                     state=state,
-                    expected=f"nothing from {self._wanted.begin.hex()} to {self._wanted.end.hex()}",
+                    expected=f"nothing from {self._new_range.begin.hex()} to {self._new_range.end.hex()}",
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
 
     def _check_foreign_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in reused:
-            below = not self._wanted.reaches_below(file) or any(
-                hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
+            below = not self._new_range.reaches_below(file) or any(
+                hidden.begin <= file.smallest and hidden.end >= self._new_range.begin for hidden in ranges
             )
-            above = not self._wanted.reaches_above(file) or any(
-                hidden.begin <= self._wanted.end and hidden.end > file.largest for hidden in ranges
+            above = not self._new_range.reaches_above(file) or any(
+                hidden.begin <= self._new_range.end and hidden.end > file.largest for hidden in ranges
             )
             if not (below and above):
                 raise self._error("rows of foreign key groups are not hidden", state=state, found=file.name)

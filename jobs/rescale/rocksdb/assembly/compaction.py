@@ -97,9 +97,9 @@ def compacted_database(
             needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
             needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(needed, scratch))
-            wanted = key_range(key_groups, max_parallelism)
-            _compact_in_child(directory, assembled.manifest, wanted)
-            stored = _result(directory, stored, wanted, name)
+            new_range = key_range(key_groups, max_parallelism)
+            _compact_in_child(directory, assembled.manifest, new_range)
+            stored = _result(directory, stored, new_range, name)
         yield stored
 
 
@@ -119,25 +119,25 @@ def _stored(
     return StoredDatabase(database, files, frozenset(written))
 
 
-def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
+def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> None:
     """Compact the directory in a child process, because a damaged file may crash RocksDB."""
     check_tables(directory)
     size = sum(file.length for file in directory.files)
     try:
-        with conversation(_compaction, directory, manifest, wanted, size=size):
+        with conversation(_compaction, directory, manifest, new_range, size=size):
             pass
     except ChildEnded as error:
         states = [family.name for family in manifest.column_families if family.id]
         raise error_of_ended_child(error, directory, states) from None
 
 
-def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> ChildTask:
-    _compact(directory, manifest, wanted)
+def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> ChildTask:
+    _compact(directory, manifest, new_range)
     yield
 
 
-def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """Compact the key ranges outside of `wanted`, in all column families with straddling files."""
+def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> None:
+    """Compact the key ranges outside of `new_range`, in all column families with straddling files."""
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
@@ -150,10 +150,10 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
             wait_options = rocksdb.call("wait_for_compact_options_create")
             stack.callback(rocksdb.call, "wait_for_compact_options_destroy", wait_options)
             for family in manifest.column_families:
-                below = [file.smallest for file in family.files if wanted.reaches_below(file)]
-                above = [file.largest for file in family.files if wanted.reaches_above(file)]
-                ranges = [(min(below), wanted.begin)] if below else []
-                ranges += [(wanted.end, max(above))] if above else []
+                below = [file.smallest for file in family.files if new_range.reaches_below(file)]
+                above = [file.largest for file in family.files if new_range.reaches_above(file)]
+                ranges = [(min(below), new_range.begin)] if below else []
+                ranges += [(new_range.end, max(above))] if above else []
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
@@ -169,10 +169,10 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
             raise error_of_message(str(error), directory) from None
 
 
-def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
+def _result(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
     """Return the compacted database: untouched files keep their places, and new files get the numbers after them."""
     manifest, old = _manifest_in(directory), before.database.manifest
-    if not wanted.holds(manifest.files.values()):
+    if not new_range.holds(manifest.files.values()):
         raise IntegrityError(
             "RocksDB left rows of foreign key groups in a database",
             path=before.database.uri,

@@ -213,10 +213,10 @@ def _converse(connection: Connection, arrays: SharedArrays) -> None:
         connection.send_bytes(arrays.packed((None, unexpected(error))))
 
 
-def _close_all_but(kept: set[int]) -> None:
+def _close_all_but(kept_descriptors: set[int]) -> None:
     """Close inherited descriptors: a copy of another child's connection would hide from it that the parent ended."""
     for path in list(Path("/dev/fd").iterdir()):
-        if int(path.name) not in kept:
+        if int(path.name) not in kept_descriptors:
             with suppress(OSError):
                 os.close(int(path.name))
 

@@ -92,7 +92,7 @@ class _StateIterators:
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         ids, states, rows = self._ids, self._states, self._rows
-        starts, limits, ends, in_state, in_group = self._columns
+        starts, key_ends, ends, in_state, in_group = self._columns
         pieces: list[tuple[int, int, int]] = []
         at = count = 0
         while any(group != NO_ROW for group in upcoming):
@@ -113,7 +113,7 @@ class _StateIterators:
                         self._data[at:],
                         self.scratch,
                         starts[count:],
-                        limits[count:],
+                        key_ends[count:],
                         ends[count:],
                         at,
                     )

@@ -49,8 +49,8 @@ class RowsOfKeys(NamedTuple):
                 count, at, needs = find_rows(*lookup.addresses, keys, ends, at, prefix, data, scratch, *columns)
                 lookup.check(int(scratch[1]))
                 if count:
-                    starts, limits, row_ends, groups = (column[:count] for column in columns)
-                    yield Records(data[: row_ends[-1]], starts, limits, row_ends, states[:count], groups)
+                    starts, key_ends, row_ends, groups = (column[:count] for column in columns)
+                    yield Records(data[: row_ends[-1]], starts, key_ends, row_ends, states[:count], groups)
                 elif needs:
                     data = buffer_for_row(needs, arrays, database, self.state)
 
@@ -76,5 +76,5 @@ class KeysOfRange(NamedTuple):
         """Yield batches of keys. Raises `SnapshotError` if RocksDB finds damage."""
         prefix = 1  # any length will do: keys are returned whole
         for data, columns in copied_rows(database, arrays, self.state, self.begin, self.end, prefix):
-            starts, limits = columns[0].tolist(), columns[1].tolist()
-            yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, limits, strict=True)]
+            starts, key_ends = columns[0].tolist(), columns[1].tolist()
+            yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, key_ends, strict=True)]

@@ -97,9 +97,9 @@ class PartialFiles:
         from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
         blocks = self._blocks_of(name)
-        wanted = np.zeros(len(blocks.sizes), np.bool_)
-        mark_blocks(blocks.separators.data, blocks.separators.ends, keys.data, keys.ends, wanted)
-        missing = np.flatnonzero(wanted & ~blocks.is_fetched)
+        may_have_rows = np.zeros(len(blocks.sizes), np.bool_)
+        mark_blocks(blocks.separators.data, blocks.separators.ends, keys.data, keys.ends, may_have_rows)
+        missing = np.flatnonzero(may_have_rows & ~blocks.is_fetched)
         blocks.is_fetched[missing] = True
         if not len(missing):
             return []

@@ -43,13 +43,13 @@ def copy_rows(
     data: Bytes,
     length: Longs,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, Long]:
     """Copy rows as key, value length and value into `data`, until the iterator or the room in an array ends.
 
-    `starts` and `limits` receive the begin (after the key group) and the end of each key, `ends` the end of each
+    `starts` and `key_ends` receive the begin (after the key group) and the end of each key, `ends` the end of each
     value, and `groups` the key group. `length` has one element, scratch space for a length that RocksDB returns. Return
     the number of rows, and the bytes that the next row needs: 0 if the iterator or the columns ended, -1 if the key of
     the row is too short for a key group.
@@ -71,7 +71,7 @@ def copy_rows(
             group = group << 8 | np.int64(data[at + 1])
         starts[count] = at + prefix
         at += key_length
-        limits[count] = at
+        key_ends[count] = at
         at = _put_length(data, at, value_length)
         _memcpy(base + at, value, value_length)
         at += value_length
@@ -88,13 +88,13 @@ def find_rows(
     options: int,
     family: int,
     keys: Bytes,
-    key_ends: Longs,
+    searched_ends: Longs,
     first: int,
     prefix: int,
     data: Bytes,
     scratch: Longs,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, int, Long]:
@@ -107,9 +107,9 @@ def find_rows(
     base, wanted = data.ctypes.data, keys.ctypes.data
     length, error = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
-    for i in range(first, len(key_ends)):
-        begin = key_ends[i - 1] if i else np.int64(0)
-        size = key_ends[i] - begin
+    for i in range(first, len(searched_ends)):
+        begin = searched_ends[i - 1] if i else np.int64(0)
+        size = searched_ends[i] - begin
         row = _rocksdb_get_pinned_cf(database, options, family, wanted + begin, size, error)
         if scratch[1] != 0:
             return count, i, np.int64(0)
@@ -127,7 +127,7 @@ def find_rows(
             group = group << 8 | np.int64(data[at + 1])
         starts[count] = at + prefix
         at += size
-        limits[count] = at
+        key_ends[count] = at
         at = _put_length(data, at, value_length)
         _memcpy(base + at, value, value_length)
         at += value_length
@@ -135,7 +135,7 @@ def find_rows(
         groups[count] = group
         count += 1
         _rocksdb_pinnableslice_destroy(row)
-    return count, len(key_ends), np.int64(0)
+    return count, len(searched_ends), np.int64(0)
 
 
 NO_ROW, SHORT_KEY = -1, -2
@@ -170,17 +170,17 @@ def frame_rows(
     data: Bytes,
     scratch: Longs,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     origin: int,
 ) -> tuple[int, Long, Long, Long]:
     """Copy rows of one key group as records in canonical framing, until the key group or the room in an array ends.
 
     The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
-    group and writes `mark` after it. `starts`, `limits` and `ends` are as in `copy_rows`, and count from `origin` bytes
-    before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Returns the number
-    of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group of the
-    next row.
+    group and writes `mark` after it. `starts`, `key_ends` and `ends` are as in `copy_rows`, and count from `origin`
+    bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Returns the
+    number of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group
+    of the next row.
     """
     base, slot = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
@@ -200,7 +200,7 @@ def frame_rows(
         _memcpy(base + at, key, key_length)
         starts[count] = origin + at + prefix
         at += key_length
-        limits[count] = origin + at
+        key_ends[count] = origin + at
         at = _put_length(data, at, value_length)
         _memcpy(base + at, value, value_length)
         at += value_length

@@ -43,8 +43,8 @@ class StateRows(NamedTuple):
         states = arrays.longs("column 5", self.times * RECORDS_AT_ONCE)
         states[:] = self.state_id
         batches = copied_rows(database, arrays, self.state, begin, end, prefix, self.times)
-        for data, (starts, limits, ends, groups) in batches:
-            yield Records(data[: ends[-1]], starts, limits, ends, states[: len(starts)], groups)
+        for data, (starts, key_ends, ends, groups) in batches:
+            yield Records(data[: ends[-1]], starts, key_ends, ends, states[: len(starts)], groups)
 
 
 class StateSizes(NamedTuple):
@@ -64,7 +64,7 @@ def copied_rows(
 ) -> Iterator[tuple[Bytes, list[Longs]]]:
     """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
 
-    The columns are starts, limits, ends and key groups, where a key group takes the first `prefix` bytes of a key.
+    The columns are starts, ends of keys, ends and key groups. A key group takes the first `prefix` bytes of a key.
     """
     from rescale.rocksdb.engine.row_loop import copy_rows
 

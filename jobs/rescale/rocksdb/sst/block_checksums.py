@@ -2,7 +2,7 @@
 
 RocksDB verifies a block only when it reads the block (`BlockFetcher::CheckBlockChecksum`), so damage in a file that is
 only copied could stay unnoticed for long. `BlockChecksums` first reads the places of the blocks from the end of the
-file. Then it reads the file once, in chunks of any size.
+file. Then `checked` passes the chunks of the file through, whatever their size, and verifies the blocks in them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _VARINT_BYTES = 9
 def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
     """Return the offsets and the sizes without trailers, in bytes, of all blocks that an index block names.
 
-    `path` and `offset` name the place of the index in errors. Raises `SnapshotError` for a damaged index.
+    `path` and `offset` are those of the index, for errors. Raises `SnapshotError` for a damaged index.
     """
     places = _decode_restarts(index, form)
     if places is not None:

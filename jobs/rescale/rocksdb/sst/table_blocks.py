@@ -57,7 +57,7 @@ def read_handle(reader: EditReader) -> BlockHandle:
 def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
     """Return the uncompressed content of a block; `stored` includes the trailer.
 
-    `path` and `offset` name the place of the block in errors. Raises `SnapshotError` for a damaged block, and
+    `path` and `offset` are those of the block, for errors. Raises `SnapshotError` for a damaged block, and
     `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
     """
     check_block(stored, kind, path, offset)

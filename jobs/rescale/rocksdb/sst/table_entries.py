@@ -46,8 +46,8 @@ class IndexFormat(NamedTuple):
 def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
     """Yield the key and the value of every entry of a block.
 
-    With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` name the
-    place of the block in errors. Raises `SnapshotError` for a damaged block.
+    With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` are
+    those of the block, for errors. Raises `SnapshotError` for a damaged block.
     """
     for key, value in value_places(block, path, offset, tail=tail):
         yield key, block[value]

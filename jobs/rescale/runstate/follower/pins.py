@@ -66,10 +66,10 @@ class Pins:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         snapshot_files = list_files(metadata, self.allow_prefixes)
-        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing_sizes = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         missing: list[Span] = []
         for uri, version in stats_of(snapshot_files.files).items():
-            size = existing.get(self._place_of(uri))
+            size = existing_sizes.get(self._place_of(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
@@ -90,9 +90,11 @@ class Pins:
             for file in database.files:
                 (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
         left_out = {0, *(compacted_files - flushed_files)}
-        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing_sizes = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
-        side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
+        side_by_side(
+            self._keep, [file for file in files if existing_sizes.get(self._place_of(file.uri)) != file.length]
+        )
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
@@ -148,7 +150,7 @@ class Pins:
         keep(self._place_of(source.uri), source, Places(self.target, "").staging)
 
     def _place_of(self, uri: str) -> str:
-        """Return the place of the pin of a file."""
+        """Return the URI of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
         return join(self._place_of_directory(parent(uri)), name(uri))

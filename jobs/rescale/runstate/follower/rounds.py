@@ -35,9 +35,10 @@ BETWEEN_STARTS = "no directory"
 
 @dataclass(frozen=True)
 class FollowedJob:
-    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape.
+    """A job whose state a follower keeps up to date beside its target, by rounds.
 
-    `checkpoints` is `BETWEEN_STARTS` until a follower of the job's next start replaces it.
+    `checkpoints` is the directory of the job's checkpoints; `options` are those of the result's shape. After the job
+    was started again, `checkpoints` is `BETWEEN_STARTS` until a follower of that start replaces it.
     """
 
     checkpoints: str
@@ -85,13 +86,13 @@ class Round:
 
 
 def followed_job(target: str) -> FollowedJob | None:
-    """Return the job that a target follows; None if it follows none."""
+    """Return the job of the target's follower; None if the target has no follower."""
     uri = follower_place(target)
     return _read_as(uri, FollowedJob) if exists(uri) else None
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
-    """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
+    """Note that the target's rounds are of this job. Raises `RequestError` if they are of another job or shape."""
     uri, store, current = follower_place(target), open_store(target), followed_job(target)
     if current is None and not accept_unconditional:
         store.put_if_absent(uri, _job_document(job))
@@ -104,7 +105,7 @@ def end_following(target: str) -> None:
     """Keep the rounds for a follower of the job's next start, which may have another directory and another shape.
 
     Removes the decision on the cut-over, because the next cut-over needs another one. Does nothing if the target
-    follows no job.
+    has no follower.
     """
     job, store = followed_job(target), open_store(target)
     if job is not None:
@@ -114,18 +115,18 @@ def end_following(target: str) -> None:
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
-    """Raise `RequestError` unless the target follows this job with this shape."""
+    """Raise `RequestError` unless the target's rounds are of this job, for a result in this shape."""
     current = followed_job(target)
     if current == job:
         return
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     if current is None:
-        what = "the target no longer follows this job: it was finished or discarded meanwhile"
+        what = "this job is no longer followed: its target was finished or discarded meanwhile"
     elif current.checkpoints == BETWEEN_STARTS:
-        what = "the target no longer follows this job, which was started again after its cut-over had failed"
+        what = "this start of the job is no longer followed: the job was started again after its cut-over had failed"
         advice = Advice("follow the directory of checkpoints of the restarted job")
     else:
-        what = "the target follows another job, or follows it in another shape"
+        what = "the target has a follower of another job, or of this job in another shape"
     raise RequestError(
         what,
         path=follower_place(target),

@@ -16,13 +16,13 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import located
 
 
-def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Snapshot:
+def with_ingested(snapshot: Snapshot, is_wanted: Callable[[Operator], bool]) -> Snapshot:
     """Return the snapshot with the ingested level-0 files of the wanted operators marked.
 
     The MANIFESTs of these operators must have been read. The function reads the end of each level-0 file, and raises
     `SnapshotError` if such a file is damaged.
     """
-    operators = tuple(_with_ingested(snapshot, op) if wanted(op) else op for op in snapshot.operators)
+    operators = tuple(_with_ingested(snapshot, op) if is_wanted(op) else op for op in snapshot.operators)
     return replace(snapshot, operators=operators)
 
 

@@ -55,9 +55,9 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
     return replace(database, tables=tables, source=source_database(files, manifest, database.key_groups))
 
 
-def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
+def listed_files(contents: SnapshotFiles, named_extents: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
     """Return the files of (name, extent) pairs; the bytes of files that lie in `_metadata` are read."""
-    return [_stored(contents, name, extent) for name, extent in named]
+    return [_stored(contents, name, extent) for name, extent in named_extents]
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
@@ -75,8 +75,8 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
 
 def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
     """Return the URI and the content of a directory's newest OPTIONS file; None if there is none."""
-    named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
-    options = newest_options(listed_files(snapshot.contents, named))
+    named_extents = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
+    options = newest_options(listed_files(snapshot.contents, named_extents))
     return None if options is None else named_file(snapshot, database, options.name)
 
 

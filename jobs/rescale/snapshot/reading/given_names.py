@@ -10,11 +10,14 @@ from rescale.text.names import first_of
 _MOST_NAMED = 5
 
 
-def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names in (operator id, name) pairs that match no operator, with the id unless the name is its uid."""
+def unused_names(pairs: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
+    """Return the names of `pairs` (operator id, name) whose operator does not exist.
+
+    The id stands behind a name that is not its uid.
+    """
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
-        for operator_id, name in given
+        for operator_id, name in pairs
         if operator_id not in operator_ids
     )
 

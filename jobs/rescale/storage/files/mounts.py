@@ -1,8 +1,7 @@
 """Locations of paths, with links and bind mounts resolved, and identities of directories and files.
 
-A directory that is mounted a second time has another path, but lies in the same file system. The mount table of Linux
-(`/proc/self/mountinfo`) lists the directory and the file system of each mount. On other systems a location is the real
-path.
+A directory that is mounted a second time has another path, but lies in the same file system. On Linux, a `Location` is
+a file system and the path in it, found in the mount table (`/proc/self/mountinfo`). Elsewhere it is only the real path.
 """
 
 from __future__ import annotations

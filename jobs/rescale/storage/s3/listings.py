@@ -21,20 +21,22 @@ WORTH_A_PAGE = 16
 def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
     """Return all objects below a directory whose paths in it begin with `prefix`, sorted; raises Rescale's errors."""
     bucket, directory_prefix = _below(directory)
-    wanted = directory_prefix + prefix
+    key_prefix = directory_prefix + prefix
     entries = []
     with translated_errors(directory):
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=listable_prefix(bucket, wanted))
+        pages = client.get_paginator("list_objects_v2").paginate(
+            Bucket=bucket, Prefix=listable_prefix(bucket, key_prefix)
+        )
         for page in pages:
             for item in page.get("Contents", ()):
                 # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
-                if item["Key"].startswith(wanted) and not item["Key"].endswith("/"):
+                if item["Key"].startswith(key_prefix) and not item["Key"].endswith("/"):
                     pin = Pin(item["Size"], etag=item["ETag"])
                     entries.append(Entry(f"s3://{bucket}/{item['Key']}", pin))
     return sorted(entries, key=lambda entry: entry.uri)
 
 
-def list_pins(client: S3Client, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
+def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) -> dict[str, Pin]:
     """Return the pins of wanted objects that lie directly in a directory, until a page of its listing has few of them.
 
     Some credentials may read objects, but not list them, and a directory may hold many files of other snapshots. The
@@ -46,7 +48,7 @@ def list_pins(client: S3Client, directory: str, wanted: Collection[str]) -> dict
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
             items = ((f"s3://{bucket}/{item['Key']}", item) for item in page.get("Contents", ()))
-            on_page = {uri: Pin(item["Size"], etag=item["ETag"]) for uri, item in items if uri in wanted}
+            on_page = {uri: Pin(item["Size"], etag=item["ETag"]) for uri, item in items if uri in wanted_uris}
             pins |= on_page
             if len(on_page) < WORTH_A_PAGE:
                 break
@@ -58,12 +60,12 @@ def is_directory_bucket(bucket: str) -> bool:
     return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
-def listable_prefix(bucket: str, wanted: str) -> str:
+def listable_prefix(bucket: str, key_prefix: str) -> str:
     """Return a prefix by which a bucket can be listed: a directory bucket accepts only one that ends in a slash.
 
-    The caller skips keys that do not begin with `wanted`.
+    The caller skips keys that do not begin with `key_prefix`.
     """
-    return wanted[: wanted.rfind("/") + 1] if is_directory_bucket(bucket) else wanted
+    return key_prefix[: key_prefix.rfind("/") + 1] if is_directory_bucket(bucket) else key_prefix
 
 
 def _below(directory: str) -> tuple[str, str]:

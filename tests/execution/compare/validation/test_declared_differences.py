@@ -132,7 +132,7 @@ def test_dropped_operator_that_differs_from_its_declaration_is_refused(lost: Dro
 
 
 def test_files_of_dropped_operator_may_vanish_or_appear_after_planning() -> None:
-    """Then only one side knows the operator's states; its handles still say how many bytes they have."""
+    """If they do, only one side knows the operator's states; its handles still say how many bytes they have."""
     lost, gone = as_dropped(ONE), replace(ONE, operator=(), is_whole=False)
     assert NOT_READ not in lost.states
     assert as_dropped(gone) == replace(lost, states=(NOT_READ,))

@@ -86,9 +86,7 @@ def test_no_offsets_are_read_if_none_are_declared(books: Books) -> None:
 
 
 def test_declared_offsets_are_in_the_result_and_all_others_unchanged(books: Books) -> None:
-    """At readers, in partitions that wait with an offset and without, and in one that is assigned but held by no
-    reader.
-    """
+    """The partitions are held by readers, wait with an offset or without one, or are assigned but held by no reader."""
     held, waiting = [at(2, 20), at(0, 5), at(1, EARLIEST)], [at(5, 51), at(3, 30)]
     declared = (changed(0, 0, 5), changed(1, 10, EARLIEST), changed(5, 50, 51), changed(3, None, 30))
     books.check(SOURCE, source_of(held, waiting, [4, 2, 1, 0]), *declared, changed(4, None, 40))
@@ -171,8 +169,9 @@ def test_declared_present_offset_that_is_not_the_sources_is_refused(
 
 
 def test_partition_without_offset_may_be_declared_as_having_none(books: Books) -> None:
-    """It waits for the job's starting offsets, or is assigned to a reader that does not hold it. A partition that also
-    has an offset elsewhere may not.
+    """Such a partition waits for the job's starting offsets, or is assigned to a reader that does not hold it.
+
+    A partition that is stored with and without an offset may not be declared as having none.
     """
     books.check(SOURCE, SOURCE, changed(3, None), changed(4, None))
     books.check(SOURCE, SOURCE, changed(3, UNSET))

@@ -82,9 +82,9 @@ def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: 
 
 @pytest.mark.parametrize("level", [0, 2])
 def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
-    """The older file has the higher number, and is in a lower level."""
-    older, other = (rows(number, 0, 15, 1) for number in (4, 5))
-    parts = [(0, 15, directory(older, replace(other, level=level)))]
+    """In level 2, the second file is the older one, although its number is higher."""
+    first_file, second_file = (rows(number, 0, 15, 1) for number in (4, 5))
+    parts = [(0, 15, directory(first_file, replace(second_file, level=level)))]
     old = source.of(*parts)
     made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 7), (8, 15))]
     new = result.of(*made)

@@ -96,7 +96,7 @@ def test_different_header_is_found(old_holders: Sequence[KeyedHeader], new_holde
 
 
 def test_directory_may_know_states_without_records() -> None:
-    """Its header must list all states of its rows. Flink's compression is ignored: RocksDB compresses its blocks."""
+    """Its header must list all states of the source. Whether Flink compressed the source does not matter here."""
     compare([directory(A)], directory(AB))
     refused([directory(AB)], directory(A), "header of subtask 0: result and source differ")
     compare([stream(replace(AB, compressed=True))], directory(AB))
@@ -189,7 +189,7 @@ def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
 
 
 def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
-    """Streams list all states even if the key groups stay the same."""
+    """This holds even if the key groups stay the same."""
     old = as_streams(2, 8, A)
     old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
     check_rekeyed(old, as_streams(2, 8, AB))

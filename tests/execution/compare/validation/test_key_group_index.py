@@ -72,7 +72,7 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
 
 
 def has_more(states: Sequence[StateMetaInfo], theirs: Sequence[Sequence[StateMetaInfo]]) -> bool:
-    """Return whether one header has a state that is in none of the others."""
+    """Return whether `states` has a state that is in none of `theirs`."""
     return not {state.name for state in states} <= {state.name for some in theirs for state in some}
 
 

@@ -169,11 +169,11 @@ def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, mon
 
         def __iter__(self) -> Iterator[Records]:
             for records in self._of:
-                fields = ("starts", "limits", "ends", "states", "groups")
+                fields = ("starts", "key_ends", "ends", "states", "groups")
                 yield replace(records, **{field: getattr(records, field)[1:] for field in fields})
 
-        def check_all_read(self, accounted: int) -> None:
-            self._of.check_all_read(accounted)
+        def check_all_read(self, framed_bytes: int) -> None:
+            self._of.check_all_read(framed_bytes)
 
     def skipping(*arguments: Any) -> RecordBatches:
         return Skipping(batches(*arguments))

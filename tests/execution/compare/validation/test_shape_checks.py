@@ -326,7 +326,7 @@ def test_changed_directories_are_found(new: Operator) -> None:
 
 
 def test_directories_must_match_the_stored_parallelism() -> None:
-    """At the same parallelism Flink hands them to its subtasks without looking at their key groups."""
+    """At the same parallelism, Flink gives its subtasks the directories without looking at their key groups."""
     old = in_directories(2)
     new = replace(old, entry=replace(old.entry, parallelism=3))
     assert not is_compared_by_record(old, new)

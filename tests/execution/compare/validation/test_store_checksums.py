@@ -125,7 +125,7 @@ def test_bytes_exchanged_between_files_are_found(home: str, tmp_path: Path) -> N
 def test_copied_rocksdb_files_are_proven_by_checksums_of_the_store(
     home: str, bytes_read: Callable[[Callable[[], Any]], Counter[str]]
 ) -> None:
-    """Each server has a checksum of whole files, one or the other."""
+    """Each of the servers stores a checksum of whole files, but not the same one."""
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
     move(plan, InProcessTasks())

@@ -1,4 +1,4 @@
-"""Keys that may have changed, found in the entries of the files that only one of two states of a database has.
+"""Search for keys that may have changed, in those files that only one of two versions of a database has.
 
 The databases are models of an LSM tree: files that are written, merged into the next level, and never changed. A model
 may also go back to an earlier state, as a job does that is restored, and use its sequence numbers a second time.

@@ -110,9 +110,9 @@ def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bo
             yield state, is_map, _select(records, records.states == state_id)
 
 
-def _select(records: Records, wanted: Flags) -> Records:
-    columns = ("starts", "limits", "ends", "states", "groups")
-    return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
+def _select(records: Records, is_selected: Flags) -> Records:
+    columns = ("starts", "key_ends", "ends", "states", "groups")
+    return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
 
 
 def _suffixes(keys: Words, bits: int) -> Words:
@@ -134,7 +134,7 @@ def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
 def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
     listed = []
     for i in range(min(len(records), _MOST_LISTED)):
-        start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
+        start, limit, end = int(records.starts[i]), int(records.key_ends[i]), int(records.ends[i])
         key = records.data[start : min(limit, start + _RETURNED_BYTES)].tobytes()
         value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _RETURNED_BYTES)].tobytes()
         listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))

@@ -154,15 +154,17 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
             )
 
 
-def check_directory(result: Snapshot, existing: Sequence[str]) -> None:
-    """Check that all files in the target (`existing`) belong to the result.
+def check_directory(result: Snapshot, existing_uris: Sequence[str]) -> None:
+    """Check that all files in the target (`existing_uris`) belong to the result.
 
     Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
     allowed: they are deleted before the result is published.
     """
     expected_files = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
     surplus = [
-        uri for uri in existing if uri not in expected_files and not is_temporary(name(result.directory), name(uri))
+        uri
+        for uri in existing_uris
+        if uri not in expected_files and not is_temporary(name(result.directory), name(uri))
     ]
     if surplus:
         raise IntegrityError(

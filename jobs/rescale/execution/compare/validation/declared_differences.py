@@ -129,8 +129,8 @@ def _check_states(source_operators: Mapping[str, Operator], result: Snapshot, su
             )
 
 
-def _check_in_source(change: str, declared: set[str], source_operators: Mapping[str, Operator]) -> None:
-    if missing := declared - source_operators.keys():
+def _check_in_source(change: str, declared_ids: set[str], source_operators: Mapping[str, Operator]) -> None:
+    if missing := declared_ids - source_operators.keys():
         raise IntegrityError(
             f"the source does not have an operator that was declared as {change}",
             operator=min(missing),

@@ -116,9 +116,9 @@ class _DirectoryComparer:
         maximum = old.max_parallelism
         sources, result = list(map(_source_of, old_holders)), _source_of(new)
         covered = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
-        wanted = key_range(covered, maximum)
-        matched = _match_files(sources, result, wanted, maximum)
-        if wanted.holds(result.manifest.files.values()) and not matched.complete:
+        covered_range = key_range(covered, maximum)
+        matched = _match_files(sources, result, covered_range, maximum)
+        if covered_range.holds(result.manifest.files.values()) and not matched.complete:
             return None
         deleted = {
             table.file.name: self._deleted_ranges(table)
@@ -174,7 +174,9 @@ class _Matches(NamedTuple):
     complete: bool
 
 
-def _match_files(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matches:
+def _match_files(
+    sources: Sequence[SourceDatabase], result: SourceDatabase, covered_range: KeyRange, maximum: int
+) -> _Matches:
     """Match files of the result with the source's.
 
     Two files of one state with the same size and keys are matched in the order of level and age.
@@ -183,7 +185,7 @@ def _match_files(sources: Sequence[SourceDatabase], result: SourceDatabase, want
     for number, source in enumerate(sources):
         key_groups = key_range(source.key_groups, maximum)
         for state, file in _files_by_state(source):
-            if Overlap.OUTSIDE not in (wanted.overlap(file), key_groups.overlap(file)):
+            if Overlap.OUTSIDE not in (covered_range.overlap(file), key_groups.overlap(file)):
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
     for state, file in _files_by_state(result):

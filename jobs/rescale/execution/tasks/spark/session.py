@@ -207,10 +207,10 @@ def _check_java() -> None:
         )
 
 
-def _with_executors(given: SparkConf, work: int | None) -> SparkConf:
+def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
     """Return the full configuration, with as many executors as `work` bytes need."""
-    SparkContext._ensure_initialized(conf=given)  # starts the JVM, which reads spark-defaults.conf into a `SparkConf`
-    conf = SparkConf().setAll(given.getAll())
+    SparkContext._ensure_initialized(conf=base_conf)  # starts the JVM, which reads spark-defaults.conf for `SparkConf`
+    conf = SparkConf().setAll(base_conf.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
     most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))

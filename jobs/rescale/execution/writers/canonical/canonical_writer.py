@@ -52,7 +52,7 @@ class CanonicalWriter:
         """Return `preferred`, or None if compressed: offsets are then unknown until all earlier ranges are written."""
         return None if rekeying.compressed else preferred
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[PartsWork]:
+    def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[PartsWork]:
         inline = InlineBudget(self.plan.operators)
         work_items: list[PartsWork] = []
         in_parts: list[tuple[StreamToWrite, list[int]]] = []
@@ -60,7 +60,10 @@ class CanonicalWriter:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
             is_inline = not self.plan.operators[stream.operator].is_compressed and inline.try_take(size)
-            if not self.plan.operators[stream.operator].is_compressed and existing.get(name(self._uri(stream))) == size:
+            if (
+                not self.plan.operators[stream.operator].is_compressed
+                and existing_sizes.get(name(self._uri(stream))) == size
+            ):
                 continue
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:

@@ -37,10 +37,10 @@ from rescale.storage.locations import name
 from rescale.text.errors import located
 
 
-def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
+def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> list[WrittenHandle]:
     """Write the keyed streams of all operators whose source is in order; return their handles.
 
-    `existing` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
+    `existing_sizes` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
     """
     units = [
         (_expected_size(operator, stream), (i, j))
@@ -49,24 +49,26 @@ def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> 
         for j, stream in enumerate(operator.rekeyed)
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
-    return tasks.run(partial(_convert, plan, existing), units, progress)
+    return tasks.run(partial(_convert, plan, existing_sizes), units, progress)
 
 
-def _convert(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
+def _convert(plan: Plan, existing_sizes: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     with located(operator=operator.label):
-        return written_handle(plan, operator, _write(plan, operator, stream, existing))
+        return written_handle(plan, operator, _write(plan, operator, stream, existing_sizes))
 
 
-def _write(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
+def _write(
+    plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing_sizes: Mapping[str, int]
+) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
-    if name(uri) in existing:
+    if name(uri) in existing_sizes:
         counted = _CountingSink()
         lengths = conversion.write(counted)
-        if counted.size == existing[name(uri)]:
+        if counted.size == existing_sizes[name(uri)]:
             return WrittenStream(stream, counted.size, lengths, None)
     size = part_size(plan, _expected_size(operator, stream))
     sink = StreamSink(uri, places_of(plan).staging, size, inline=False)

@@ -89,12 +89,12 @@ def take_over_base_files(
 def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
     """Take over all files that the store can link or copy itself."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
-    kept: list[_TakenFile] = []
+    taken_files: list[_TakenFile] = []
     for first in range(0, len(units), _FILES_AT_ONCE):
         results = side_by_side(partial(_keep_file, plan), units[first : first + _FILES_AT_ONCE])
-        kept += [taken for taken in results if taken is not None]
-        progress.update(sum(taken.file.size for taken in kept))
-    return kept
+        taken_files += [taken for taken in results if taken is not None]
+        progress.update(sum(taken.file.size for taken in taken_files))
+    return taken_files
 
 
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:

@@ -82,7 +82,7 @@ class RowsWriter:
     def range_size(self, rekeying: Rekeying, preferred: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
-    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
+    def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
         inline = self._inline_streams(streams)
         work_items = []
         for stream in streams:
@@ -243,5 +243,5 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
         firsts, _ = cells(blocks.part(first, last))
         borders = np.append(np.searchsorted(records.blocks, firsts), len(records.starts))
         order = np.empty(len(records.starts), np.int64)
-        sort_keys(data, records.starts, records.limits, borders, order, np.empty(len(order), np.uint64))
-        yield Rows(data, records.starts, records.limits, records.limits + LENGTH_SIZE, records.ends), order
+        sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
+        yield Rows(data, records.starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order

@@ -30,14 +30,14 @@ def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
 
 
 @compiled
-def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Longs, record_ends: Longs) -> None:
+def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, key_ends: Longs, record_ends: Longs) -> None:
     """Fill the last three arrays for each record in all blocks: start of its key, end of its key, end of its value."""
     at = 0
     for i in range(len(begins)):
         begin = begins[i]
         while begin < ends[i]:
             starts[at] = begin + LENGTH_SIZE
-            limits[at] = starts[at] + read_u32(data, begin)
-            record_ends[at] = limits[at] + LENGTH_SIZE + read_u32(data, limits[at])
+            key_ends[at] = starts[at] + read_u32(data, begin)
+            record_ends[at] = key_ends[at] + LENGTH_SIZE + read_u32(data, key_ends[at])
             begin = record_ends[at]
             at += 1

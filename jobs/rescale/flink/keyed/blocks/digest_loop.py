@@ -63,7 +63,7 @@ def _add(sums: Words, at: int, low: Long, high: Long) -> None:
 def digest_records(
     data: Bytes,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     states: Longs,
     groups: Longs,
@@ -80,14 +80,14 @@ def digest_records(
     flag of a null value is digested.
     """
     for i in range(len(starts)):
-        key = limits[i] - starts[i]
-        begin = limits[i] + LENGTH_SIZE
+        key = key_ends[i] - starts[i]
+        begin = key_ends[i] + LENGTH_SIZE
         end = ends[i]
         if has_nulls[states[i]] and end > begin and data[begin] == 1:
             end = begin + 1
         size = LENGTH_SIZE + key + end - begin
         message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
-        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], limits[i], message, np.int64(LENGTH_SIZE)))
+        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], key_ends[i], message, np.int64(LENGTH_SIZE)))
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(message_words, size)
         counts[states[i]] += 1

@@ -56,7 +56,7 @@ class RecordDigester:
         digest_loop.digest_records(
             records.data,
             records.starts,
-            records.limits,
+            records.key_ends,
             records.ends,
             records.states,
             groups,
@@ -82,7 +82,7 @@ class RecordDigester:
 
 def key_digests(records: Records) -> Words:
     """Return a digest of each record's key (uint64)."""
-    return record_digests(replace(records, ends=records.limits + LENGTH_SIZE), np.zeros(len(records), np.bool_))
+    return record_digests(replace(records, ends=records.key_ends + LENGTH_SIZE), np.zeros(len(records), np.bool_))
 
 
 def record_digests(records: Records, is_map: Flags) -> Words:

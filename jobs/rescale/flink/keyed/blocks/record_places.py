@@ -1,4 +1,4 @@
-"""Places of the records in blocks."""
+"""Offsets of the records in blocks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Places of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
+    """Offsets of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:key_ends[i]]`.
 
     The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
 
     starts: Longs
-    limits: Longs
+    key_ends: Longs
     ends: Longs
     blocks: Longs
 
 
 def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
-    """Return the places of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
+    """Return the offsets of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
     from rescale.flink.keyed.blocks.block_loop import count_all, find_all
 
     counts = np.empty(len(begins), np.int64)
     count_all(data, begins, ends, counts)
-    starts, limits, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
-    find_all(data, begins, ends, starts, limits, record_ends)
-    return RecordPlaces(starts, limits, record_ends, np.repeat(np.arange(len(begins)), counts))
+    starts, key_ends, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    find_all(data, begins, ends, starts, key_ends, record_ends)
+    return RecordPlaces(starts, key_ends, record_ends, np.repeat(np.arange(len(begins)), counts))

@@ -34,7 +34,7 @@ def walk_records(
     number_of_states: int,
     place: Longs,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     states: Longs,
     group_numbers: Longs,
@@ -87,7 +87,7 @@ def walk_records(
             wrong = FOREIGN
             break
         starts[count] = begin + LENGTH_SIZE + prefix
-        limits[count] = begin + LENGTH_SIZE + key
+        key_ends[count] = begin + LENGTH_SIZE + key
         ends[count] = begin + 2 * LENGTH_SIZE + key + value
         states[count] = state
         group_numbers[count] = group

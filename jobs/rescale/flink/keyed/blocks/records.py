@@ -43,14 +43,14 @@ _ERROR_TEXTS = (
 class Records:
     """A batch of records in `data`; the other arrays (int64) have an element for each record.
 
-    Record i has the composite key `data[starts[i]:limits[i]]` (without key group, with namespace and user key), then
+    Record i has the composite key `data[starts[i]:key_ends[i]]` (without key group, with namespace and user key), then
     the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group `groups[i]`.
     A reader reuses the arrays for its next batch.
     """
 
     data: Bytes
     starts: Longs
-    limits: Longs
+    key_ends: Longs
     ends: Longs
     states: Longs
     groups: Longs
@@ -60,7 +60,7 @@ class Records:
 
     def only(self, chosen: Flags | slice) -> Records:
         """Return the chosen records, in the same `data`."""
-        columns = (self.starts, self.limits, self.ends, self.states, self.groups)
+        columns = (self.starts, self.key_ends, self.ends, self.states, self.groups)
         return Records(self.data, *(column[chosen] for column in columns))
 
 

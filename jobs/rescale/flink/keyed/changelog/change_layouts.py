@@ -70,7 +70,7 @@ class ChangeLayout:
 
 
 def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
-    """Return the layout of a state's changes; `UnsupportedError` names a state whose changes cannot be delimited."""
+    """Return the layout of a state's changes. Raises `UnsupportedError` if their parts cannot be delimited."""
     try:
         return _layout(header.key_serializer, state)
     except UnsupportedError as error:

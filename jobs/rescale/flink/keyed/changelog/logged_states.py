@@ -76,7 +76,7 @@ def read_logged_state(change: bytes) -> LoggedState:
 
 
 def read_change_head(change: bytes) -> tuple[int, int]:
-    """Return the code of the operation, and the id of the state; `SnapshotError` if the change is too short."""
+    """Return the code of the operation, and the id of the state. Raises `SnapshotError` if the change is too short."""
     if len(change) < CHANGE_HEAD_SIZE:
         raise SnapshotError("a change in a changelog ends too early", found=f"{len(change)} bytes")
     operation, state_id = _CHANGE_HEAD.unpack_from(change)

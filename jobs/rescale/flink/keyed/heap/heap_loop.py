@@ -87,7 +87,7 @@ def copy_entries(
     out: Bytes,
     filled: Long,
     starts: Longs,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
 ) -> tuple[int, Long, Long, Long]:
     """Convert the entries at `at` to records in `out` at `filled`; `place` has the number of remaining entries.
@@ -188,7 +188,7 @@ def copy_entries(
             at = end
             place[ENTRIES] -= 1
         out[filled:record] = 0
-        starts[count], limits[count], ends[count] = record, limit, behind
+        starts[count], key_ends[count], ends[count] = record, limit, behind
         _put_i32(behind - limit - LENGTH_SIZE, out, limit)
         filled = behind
         count += 1

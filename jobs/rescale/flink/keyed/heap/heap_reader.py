@@ -110,7 +110,7 @@ class HeapReader:
     def _entries(self, block: GroupBytes, state_id: int, count: int) -> Iterator[Records]:
         from rescale.flink.keyed.heap import heap_loop
 
-        starts, limits, ends, states, groups = self._columns
+        starts, key_ends, ends, states, groups = self._columns
         loop, place = self._states[state_id], np.array([count, 0, 0], np.int64)
         while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
@@ -128,7 +128,7 @@ class HeapReader:
                     self._out,
                     self._filled,
                     starts[room],
-                    limits[room],
+                    key_ends[room],
                     ends[room],
                 )
             room = slice(self._count, self._count + converted)

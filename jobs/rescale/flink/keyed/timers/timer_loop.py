@@ -15,7 +15,7 @@ _SIGN = 0x80
 
 @compiled
 def copy_timers(
-    data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, limits: Longs
+    data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, key_ends: Longs
 ) -> tuple[int, Long]:
     """Convert timers to records in `out`, from `at` on, until `out` is full.
 
@@ -34,7 +34,7 @@ def copy_timers(
         out[at] ^= _SIGN
         out[at + _TIME_SIZE : at + size] = data[begin : ends[i] - _TIME_SIZE]
         at += size
-        limits[i] = at
+        key_ends[i] = at
         out[at : at + LENGTH_SIZE] = 0
         at += LENGTH_SIZE
         begin = ends[i]

@@ -76,7 +76,7 @@ class TimerReader:
     def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
-        starts, limits, ends, states, groups = self._columns
+        starts, key_ends, ends, states, groups = self._columns
         program, remaining = service.program, block.non_negative_i32()
         while remaining:
             if self._count == self._at_once:
@@ -88,14 +88,14 @@ class TimerReader:
                 continue
             room = slice(self._count, self._count + len(places))
             copied, filled = copy_timers(
-                block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], limits[room]
+                block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], key_ends[room]
             )
             if not copied:
                 yield from self._batch()
                 self._make_room(int(places[0]) - block.at)
                 continue
             room = slice(self._count, self._count + copied)
-            ends[room], states[room], groups[room] = limits[room] + LENGTH_SIZE, state_id, block.key_group
+            ends[room], states[room], groups[room] = key_ends[room] + LENGTH_SIZE, state_id, block.key_group
             self._count, self._filled = self._count + copied, filled
             block.at = int(places[copied - 1])
             remaining -= copied

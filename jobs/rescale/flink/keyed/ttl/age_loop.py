@@ -29,7 +29,7 @@ def _time(data: Bytes, at: Long) -> Long:
 
 @compiled
 def unmark_old(
-    data: Bytes, limits: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, keep: Flags
+    data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, keep: Flags
 ) -> Long:
     """Clear the flags of old values, and of old values in maps; a value is old up to the time `cutoffs[state id]`.
 
@@ -40,7 +40,7 @@ def unmark_old(
         kind = kinds[states[i]]
         if kind != _VALUE and kind != _MAP:
             continue
-        at = limits[i] + LENGTH_SIZE
+        at = key_ends[i] + LENGTH_SIZE
         if kind == _MAP:
             if at < ends[i] and data[at] == 1:
                 continue  # a null has no time, and does not expire
@@ -70,7 +70,7 @@ def _element_end(
 
 @compiled
 def shorten_lists(
-    data: Bytes, limits: Longs, ends: Longs, chosen: Longs, code: Longs, depth: int, until: Long, keep: Flags
+    data: Bytes, key_ends: Longs, ends: Longs, chosen: Longs, code: Longs, depth: int, until: Long, keep: Flags
 ) -> tuple[Long, Long]:
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
@@ -79,7 +79,7 @@ def shorten_lists(
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
-        begin, end = limits[i] + LENGTH_SIZE, ends[i]
+        begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
             behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
@@ -94,7 +94,7 @@ def shorten_lists(
         if filled == begin and begin < end:
             keep[i] = False
         elif filled < end:
-            size, limit = filled - begin, limits[i]
+            size, limit = filled - begin, key_ends[i]
             data[limit], data[limit + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF
             data[limit + 2], data[limit + 3] = size >> 8 & 0xFF, size & 0xFF
             ends[i] = filled
@@ -104,7 +104,7 @@ def shorten_lists(
 @compiled
 def find_elements(
     data: Bytes,
-    limits: Longs,
+    key_ends: Longs,
     ends: Longs,
     chosen: Longs,
     code: Longs,
@@ -122,7 +122,7 @@ def find_elements(
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)
     for i in chosen:
-        at, end = limits[i] + LENGTH_SIZE, ends[i]
+        at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
             behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
             if wrong != FINE:

@@ -87,7 +87,7 @@ class OldRecords:
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
-        heads = records.limits[changed] + LENGTH_SIZE - parts[: len(changed)]
+        heads = records.key_ends[changed] + LENGTH_SIZE - parts[: len(changed)]
         sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
         of_list = np.concatenate([changed, owners])
         order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
@@ -99,14 +99,14 @@ class OldRecords:
     def _with_lists(self, records: Records, changed: Longs, pieces: Bytes, totals: Longs) -> Records:
         """Return the records with these bytes, of these sizes, as the changed lists, with their new lengths."""
         ends = len(records.data) + np.cumsum(totals)
-        columns = {name: getattr(records, name).copy() for name in ("starts", "limits", "ends")}
-        key = records.limits[changed] - records.starts[changed]
+        columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
+        key = records.key_ends[changed] - records.starts[changed]
         columns["starts"][changed] = ends - totals + self._prefix
-        columns["limits"][changed] = ends - totals + self._prefix + key
+        columns["key_ends"][changed] = ends - totals + self._prefix + key
         columns["ends"][changed] = ends
         data = np.concatenate([records.data, pieces])
-        lengths = (ends - columns["limits"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
-        data[columns["limits"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
+        lengths = (ends - columns["key_ends"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
+        data[columns["key_ends"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
         return replace(records, data=data, **columns)
 
 
@@ -120,7 +120,7 @@ def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
     """Return for each value with an index in `chosen` whether it is young or has no time."""
-    places, ends = records.limits[chosen] + LENGTH_SIZE, records.ends[chosen]
+    places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
     timed = np.arange(len(chosen))
     if rule.kind is EntryKind.MAP:
@@ -148,11 +148,11 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
+    room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         count, _, wrong = age_loop.find_elements(
-            records.data, records.limits, records.ends, chosen, code, depth, owners, begins, element_ends
+            records.data, records.key_ends, records.ends, chosen, code, depth, owners, begins, element_ends
         )
     if wrong != machine.FINE:
         raise unreadable_time(rule.name, int(wrong))

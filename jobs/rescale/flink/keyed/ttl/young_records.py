@@ -35,7 +35,7 @@ class YoungRecords:
 
         keep = np.ones(len(records), np.bool_)
         wrong_index = age_loop.unmark_old(
-            records.data, records.limits, records.ends, records.states, self._kinds, self._cutoffs, keep
+            records.data, records.key_ends, records.ends, records.states, self._kinds, self._cutoffs, keep
         )
         if wrong_index >= 0:
             raise unreadable_time(self._names[int(records.states[wrong_index])])
@@ -59,7 +59,7 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
     code, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
         _, wrong = age_loop.shorten_lists(
-            records.data, records.limits, records.ends, chosen, code, depth, rule.until, keep
+            records.data, records.key_ends, records.ends, chosen, code, depth, rule.until, keep
         )
     if wrong != machine.FINE:
         raise unreadable_time(rule.name, int(wrong))

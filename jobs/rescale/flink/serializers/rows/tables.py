@@ -80,7 +80,8 @@ ROWS = (
         _BYTES,
     ),
     composite_row(nested_snapshot(_TYPES + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
-    # A key hashes as the external data structure, but its bytes are the internal one. `Fixed(0)` makes it unhashable.
+    # Flink hashes the external object of a key, but its bytes are those of the internal one. A field of unknown hash
+    # (`Fixed(0)`) keeps Rescale from hashing these bytes.
     composite_row(
         nested_snapshot(_TYPES + "ExternalSerializer"),
         "External",

@@ -119,8 +119,8 @@ def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) 
 
 
 @compiled
-def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, wanted: Flags) -> None:
-    """Mark in `wanted` the blocks of a file that may have rows of sorted keys.
+def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, may_have_rows: Flags) -> None:
+    """Mark in `may_have_rows` the blocks of a file that may have rows of sorted keys.
 
     The last key of block i is at most separator i, and the first key of the next block is at least that separator. If a
     key is missing in its block, RocksDB searches the next block, too, so both are marked.
@@ -137,14 +137,14 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
             block += 1
         last = block
         while last < number and order == 0:
-            wanted[last] = True
+            may_have_rows[last] = True
             last += 1
             if last < number:
                 order = compare_bytes(
                     separators, separator_ends[last - 1], separator_ends[last], keys, begin, key_ends[i]
                 )
         for j in range(last, min(last + 2, number)):
-            wanted[j] = True
+            may_have_rows[j] = True
 
 
 @compiled
