@@ -16,7 +16,7 @@ import msgspec
 from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
-from rescale.execution.tasks.worker_server import load_worker_modules
+from rescale.execution.tasks.worker_server import load_common_loops, load_worker_modules
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
 from rescale.options.profiles import add_profiles, use_profiles
@@ -43,13 +43,16 @@ class _Rounds:
     def begin(self, records: int | None) -> None:
         """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here.
 
-        For rounds, whose first order does not say how many bytes it moves, the modules are imported here.
+        For rounds, whose first order does not say how many bytes it moves, the modules are imported here, and their
+        compiled loops are loaded: the process waits for its first order.
         """
         if (records or 0) > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records or 0).begin()
         import_module("move_and_validate")
         if records is None or 0 < records <= LITTLE_BYTES:
             load_worker_modules()
+        if records is None:
+            load_common_loops()
 
     def carry_out(self, order: Order) -> None:
         from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first

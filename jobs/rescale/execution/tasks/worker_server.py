@@ -122,23 +122,28 @@ class WorkerServer:
 
 
 def load_worker_modules() -> None:
-    """Import the modules that read and write records, and load their compiled loops, which takes almost a second.
+    """Import the modules that read and write records, and call a compiled loop, which takes almost a second.
 
-    Processes forked later need not do it. Numba sets itself up in the first call of a loop. The garbage collector never
-    scans what is loaded here: it would take a fifth of the time, and find nothing.
+    Numba sets itself up in the first call, so processes forked later need not do it. The garbage collector never scans
+    what is loaded here: it would take a fifth of the time, and find nothing.
     """
     gc.disable()
     try:
         for module in _COMMON_MODULES:
             import_module(module)
-        from rescale.flink.compiled import load_cached_loops
         from rescale.flink.keys.murmur import fill_key_groups
 
-        load_cached_loops(_COMMON_MODULES)
         fill_key_groups(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
         gc.freeze()
     finally:
         gc.enable()
+
+
+def load_common_loops() -> None:
+    """Load the machine code of the loops in these modules; for a process that waits for work, as it takes 0.25 s."""
+    from rescale.flink.compiled import load_cached_loops
+
+    load_cached_loops(_COMMON_MODULES)
 
 
 def main(control: socket.socket) -> None:
