@@ -12,7 +12,7 @@ import pytest
 
 from rescale.airflow.flink import job_record, stopping
 from rescale.airflow.flink.ids import ids
-from rescale.airflow.flink.job_record import JobRecord, Phase, recorded_job, stopped_job
+from rescale.airflow.flink.job_record import JobRecord, Phase, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.flink_rest.client import StopMode
@@ -65,6 +65,17 @@ def test_later_try_that_resumes_does_not_forget_that_the_job_was_handed_over() -
     record().note_stop(7)
     record().note_checkpoint(8)
     assert record().phase is Phase.STARTED
+
+
+def test_run_that_has_handed_its_job_over_looks_at_it_no_more() -> None:
+    refuse_handed_over(RUN)
+    for phase in (Phase.STOPS, Phase.GOES_BACK, Phase.WENT_BACK):
+        record().note(phase)
+        refuse_handed_over(RUN)
+    record().note_start()
+    refuse_handed_over("a-dag/another")
+    with pytest.raises(RequestError, match="has handed its job over before"):
+        refuse_handed_over(RUN)
 
 
 @pytest.mark.parametrize(

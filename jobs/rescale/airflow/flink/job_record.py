@@ -81,6 +81,21 @@ def stopped_job(run: str) -> JobToRestart | None:
     return old_job
 
 
+def refuse_handed_over(run: str) -> None:
+    """Raise `RequestError` if the run with this name has handed its job over: it does not stop the job again.
+
+    If somebody clears a task of that run, Airflow clears the task that looks at the job, too, because it is a setup.
+    """
+    recorded = recorded_job(run)
+    if recorded is not None and recorded.phase is Phase.STARTED:
+        raise RequestError(
+            "this run has handed its job over before, so it does nothing more to the job",
+            path=recorded.old_job.target,
+            operator=recorded.old_job.name,
+            advice="to rescale the job once more, trigger another run with another target",
+        )
+
+
 class JobRecord(NamedTuple):
     """The record of the run with the name `run` about its job `old_job`, for its task instance `ti`."""
 

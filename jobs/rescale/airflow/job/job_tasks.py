@@ -11,7 +11,7 @@ import msgspec
 
 from rescale.airflow.ending import end_task
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.job_record import JobRecord, recorded_job, stopped_job
+from rescale.airflow.flink.job_record import JobRecord, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.questions import describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, started_job
 from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
@@ -69,6 +69,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
         return _look_output(
             stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
         )
+    refuse_handed_over(run_name(ti))
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
