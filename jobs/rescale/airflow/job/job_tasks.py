@@ -69,7 +69,6 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
         return _look_output(
             stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
         )
-    refuse_handed_over(run_name(ti))
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     live = live_request_of(params)
@@ -106,6 +105,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
+        refuse_handed_over(run_name(ti))
         _check_places(request)
     return _look_output(old_job, request)
 
