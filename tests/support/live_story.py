@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 
 import msgspec
 
-from rescale.airflow.flink.stopping import inspect_job
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
 from rescale.airflow.steps.earlier_tasks import FOLLOW, XComField

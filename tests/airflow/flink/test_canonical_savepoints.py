@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from oracle.distribution import LINES
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job, take_savepoint
+from rescale.airflow.flink.inspection import inspect_job
+from rescale.airflow.flink.stopping import JobToRestart, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.job.job_operators import TakeSavepoint

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.flink.operators import HandOverJob
-from rescale.airflow.flink.stopping import inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.claim_mode import refuse_no_claim
 from rescale.airflow.job.job_operators import TakeSavepoint

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.flink.operators import HandOverJob
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import TakeSavepoint
 from rescale.airflow.job.job_tasks import _check_places

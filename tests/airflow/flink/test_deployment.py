@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from kubernetes.client import ApiException
 
-from rescale.airflow.flink import deployment, stopping
+from rescale.airflow.flink import deployment, inspection, stopping
 from rescale.airflow.flink.deployment import DeploymentSpec, redeploy
 from rescale.airflow.flink.questions import JobEndQuestion, RedeploymentQuestion
 from rescale.airflow.flink.starting import check_hand_over, start_job
@@ -122,11 +122,11 @@ def test_session_job_of_the_operator_is_not_started_from_a_jar(
 ) -> None:
     job = JobOverview(job_id, "clicks", "RUNNING")
     cluster = SimpleNamespace(address="http://flink", jobs=lambda: [job], job=lambda _: None)
-    monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
-    monkeypatch.setattr(stopping, "check_hand_over", lambda _: None)
+    monkeypatch.setattr(inspection, "open_flink", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(inspection, "check_hand_over", lambda _: None)
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
-        stopping.inspect_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+        inspection.inspect_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
 
 
 def test_patch_is_for_the_version_that_was_read(resource: dict[str, Any], patch: Mock) -> None:

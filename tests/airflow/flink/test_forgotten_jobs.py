@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from airflow.sdk import Context
 
-from rescale.airflow.flink import stopping
+from rescale.airflow.flink import inspection, stopping
 from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import HandOverJob
@@ -156,13 +156,13 @@ def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_ref
     """Without its JobManager, it would be unknown which checkpoint was completed last. Session clusters do not end."""
     options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
     flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
-    stopping._refuse_cluster_that_ends(flink, PatchDeployment("flink", "clicks", None, "FlinkSessionJob"))
+    inspection._refuse_cluster_that_ends(flink, PatchDeployment("flink", "clicks", None, "FlinkSessionJob"))
     application = PatchDeployment("flink", "clicks")
     if is_refused:
         with pytest.raises(RequestError, match="the JobManager ends with its job"):
-            stopping._refuse_cluster_that_ends(flink, application)
+            inspection._refuse_cluster_that_ends(flink, application)
     else:
-        stopping._refuse_cluster_that_ends(flink, application)
+        inspection._refuse_cluster_that_ends(flink, application)
 
 
 def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ import pytest
 from rescale.airflow.flink import answer_watch, last_checkpoint
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.job_record import RECORD, Phase
 from rescale.airflow.flink.operators import HandOverJob
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.operators import HandOverJob
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.canonical_savepoint import refuse_timers_on_heap
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
+from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.operators import HandOverJob
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded

@@ -1,14 +1,13 @@
 """Take a job's savepoint, hand the job over, and go back.
 
-A run that stops a job must be able to start it again. So the job is inspected first, and everything that its start
-needs is stored (`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back starts
+A run that stops a job must be able to start it again, so it has stored everything that the start needs
+(`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back starts
 the job from the *source* savepoint with the old shape, after the job that was started from the result has ended.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -27,22 +26,15 @@ from rescale.airflow.flink.questions import (
     SavepointQuestion,
     savepoint_below,
 )
-from rescale.airflow.flink.starting import check_hand_over, running_job, start_job, withdraw_job
+from rescale.airflow.flink.starting import running_job, start_job, withdraw_job
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
-from rescale.flink_rest.running_job import CANCELLING, JobOverview, find_job
+from rescale.flink_rest.running_job import CANCELLING, JobOverview
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
-
-_SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
-"""Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
-of the resource (`FlinkUtils.generateSessionJobFixedJobID`). From release 1.8 on, the operator gives random ids."""
-
-_SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
-"""`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
 
 _MAX_SAVEPOINTS = 20
 """Largest number of savepoints that a run may begin. Every check sends Flink a request for each of them."""
@@ -104,114 +96,9 @@ def refuse_stop_without_restart(taking: StopMode, hand_over: HandOver) -> None:
         )
 
 
-def inspect_job(
-    flink: str,
-    job: str,
-    taking: StopMode,
-    savepoints: str | None,
-    hand_over: HandOver,
-    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
-) -> JobToRestart:
-    """Return the job with this id or name. Raises `RequestError` if it has ended or could not be started again.
-
-    `flink` is an address or the id of an Airflow connection. `savepoints` is the directory for savepoints, if the job
-    is to take one.
-    """
-    refuse_stop_without_restart(taking, hand_over)
-    check_hand_over(hand_over)
-    with open_flink(flink) as cluster:
-        jobs = cluster.jobs()
-        overview = find_job(jobs, job, cluster.address)
-        if overview.ended:
-            raise RequestError(
-                "the job has ended",
-                path=cluster.address,
-                expected="a running job",
-                found=f"{job}: {overview.state}",
-                advice="give the name of the job: it gets a new id whenever it is started",
-            )
-        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(overview.job_id):
-            raise RequestError(
-                "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the job "
-                "that a jar starts",
-                path=cluster.address,
-                found=f"{overview.name} ({overview.job_id}), an id that the operator gives",
-                advice='clear "Jar", and name the resource under "FlinkDeployment": flinksessionjob/namespace/name',
-            )
-        details = cluster.job(overview.job_id)
-        if details is None or overview.state != "RUNNING":
-            raise StoreError("the job is not running at the moment", path=cluster.address, found=overview.state)
-        parallelism = cluster.default_parallelism(overview.job_id) or details.parallelism
-        if taking is StopMode.CHECKPOINT:
-            from rescale.airflow.flink.last_checkpoint import checkpoint_directory_of
-
-            directory = checkpoint_directory_of(cluster, overview.job_id)
-            if isinstance(hand_over, PatchDeployment):
-                _refuse_cluster_that_ends(cluster, hand_over)
-        else:
-            directory = _directory(savepoints)
-    old_job = JobToRestart(
-        flink,
-        overview.job_id,
-        overview.name,
-        taking,
-        directory,
-        parallelism,
-        hand_over,
-        savepoint_format=savepoint_format,
-        is_only_one=_running(jobs, overview.name) == [overview],
-    )
-    return _with_deployment(old_job, hand_over) if isinstance(hand_over, PatchDeployment) else old_job
-
-
-def _running(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
+def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
     """Return the jobs with this name that have not ended."""
     return [job for job in jobs if job.name == name and not job.ended]
-
-
-def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
-    """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
-
-    Flink's Kubernetes operator lets the JobManager of a FlinkDeployment run on, unless that says otherwise
-    (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob outlives its jobs anyway.
-    """
-    if hand_over.resource == "FlinkSessionJob":
-        return
-    stays = cluster.configuration().get(_SHUTDOWN_OPTION)
-    if stays != "false":
-        raise RequestError(
-            "the JobManager ends with its job, and could not be asked which checkpoint it completed last",
-            path=cluster.address,
-            expected=f"{_SHUTDOWN_OPTION}: false",
-            found=stays or "true, the default",
-            advice='set this option in the FlinkDeployment; or choose a savepoint under "What becomes of the job"',
-        )
-
-
-def _directory(savepoints: str | None) -> str:
-    """Return the directory for savepoints. Raises `RequestError` if the form names none."""
-    if not savepoints:
-        raise RequestError(
-            "the form names no directory for the savepoint",
-            option='"Savepoints"',
-            expected="a directory in which Flink writes the savepoint",
-            found="nothing",
-            advice=f'fill it in; or choose {StopMode.CHECKPOINT.value!r} under "What becomes of the job"',
-        )
-    return normalise(savepoints)
-
-
-def _with_deployment(old_job: JobToRestart, hand_over: PatchDeployment) -> JobToRestart:
-    """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
-    deployment = read_deployment(hand_over)
-    if deployment.job_id not in (None, old_job.job_id):
-        raise RequestError(
-            f"the {hand_over.resource} runs another job",
-            path=hand_over.full_name,
-            expected=f"job {old_job.job_id}",
-            found=deployment.job_id,
-        )
-    return msgspec.structs.replace(old_job, deployment=deployment.fields, nonce=deployment.nonce)
 
 
 def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
@@ -320,7 +207,7 @@ def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | 
     if not old_job.is_only_one:
         return None
     its_own = {old_job.job_id, *ids(*_seed(run, old_job)), *ids(*_restart_seed(run, old_job))}
-    return next((job for job in _running(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
+    return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
 
 
 def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:

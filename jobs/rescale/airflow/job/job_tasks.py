@@ -13,7 +13,7 @@ from rescale.airflow.ending import end_task
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.questions import describe_answer
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, started_job
+from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, started_job
 from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
@@ -53,6 +53,7 @@ log = logging.getLogger(__name__)
 def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
+    from rescale.airflow.flink.inspection import inspect_job
     from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
     from rescale.airflow.job.claim_mode import refuse_no_claim

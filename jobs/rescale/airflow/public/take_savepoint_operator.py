@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import JobToRestart, inspect_job, job_to_restart_of, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.state_stores import task_state
@@ -70,6 +70,7 @@ class TakeSavepointOperator(WaitingOperator):
             return self._result(take_savepoint(old_job, self._run_name(context)))
 
     def _inspected_job(self) -> JobToRestart:
+        from rescale.airflow.flink.inspection import inspect_job
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
         savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
