@@ -1,4 +1,7 @@
-"""Options of commands, and the arguments that `validate` and `diff` pass on to the step that they start."""
+"""Adds options to the parsers of commands and reads their values.
+
+This module also makes the arguments that `validate` and `diff` pass on to the step that they start.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,11 @@ def add_options(
     groups: Mapping[Group, str] | None = None,
     on_added: OnAdded = lambda *_: None,
 ) -> None:
-    """Add all options of a command. `groups` has descriptions of groups; `on_added` is called with each new action."""
+    """Add all options of a command to `parser`.
+
+    `groups` maps groups of options to their descriptions in the help. `on_added` is called with each option and its new
+    action.
+    """
     argument_groups = {name: parser.add_argument_group(name, text) for name, text in (groups or {}).items()}
     for row in options_of(command):
         on_added(row, add_option(argument_groups.get(row.group, parser), row))

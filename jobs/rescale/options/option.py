@@ -1,7 +1,7 @@
 """An option of a request, with everything that the command line, forms and documentation need.
 
 `rows` has all options. The command line, the steps, the trigger form, windows, the chart's schema, the reference pages
-and the advice in errors are made from them.
+and the advice in errors are made from these options.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OptionKind(Enum):
 
 
 class FormSection(StrEnum):
-    """The sections of the form, in their order. The first has no title: it is always open."""
+    """The sections of the form, in their order. The first section has no title, and is always open."""
 
     OPEN = ""
     OPERATORS = "Single operators"
@@ -74,12 +74,12 @@ NO_FIELD = Field("", "", "", FormSection.NOWHERE)
 
 @dataclass(frozen=True)
 class Option:
-    """A row of the table.
+    """An option of a request: its name, kind and help, the commands that have it, and its field in the form.
 
-    `name` is the flag without dashes. `commands` are the commands that have it; `validate` and `diff` pass it on to the
-    step that they start. `choices` maps the values of a choice to their labels in the form; a value without a label is
-    for the command line only. `file` names the contents of the file in errors. If values start with the name of an
-    operator, `after_operator` is the text that follows the name.
+    `name` is the flag without dashes. The commands `validate` and `diff` pass their options on to the step that they
+    start. `choices` maps the values of a choice to their labels in the form; a value without a label is for the command
+    line only. `file` names the contents of the file in errors. If values start with the name of an operator,
+    `after_operator` is the text that follows the name.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Option:
     file: str = ""
     after_operator: str | None = None
     changes_result: bool = False
-    """Whether a form that sets it asks for a change, and not for a copy."""
+    """Whether a form in which this option is set asks for changed state, and not for a plain copy of the snapshot."""
 
     @property
     def flag(self) -> str:

@@ -1,4 +1,4 @@
-"""`--source-profile` and `--target-profile`: the AWS profiles of a source and a target that are in two stores."""
+"""`--source-profile` and `--target-profile`: AWS profiles for a source and a target that are in different stores."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _HELP = {
 def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Sequence[str] = ()) -> None:
     """Add `--source-profile` if a command has a source, and `--target-profile` if it has a target.
 
-    `source` and `targets` are the attributes of these places in argparse's namespace. An attribute that is in both may
-    name a source or a target; its place counts as a target unless `--source-profile` is given.
+    `source` and `targets` are names of attributes in argparse's namespace that hold the URI of the source and of
+    targets. An attribute that is in both may hold either: its URI counts as a target unless `--source-profile` is
+    given.
     """
     for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
         if places:
@@ -33,7 +34,8 @@ def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Seq
 def use_profiles(arguments: argparse.Namespace) -> None:
     """Use the given profiles in this process and its children, and declare which URIs of the command are targets.
 
-    Raises `RequestError` for a profile that does not exist, or if none of its side's URIs is in S3.
+    Raises `RequestError` for a profile that does not exist, and for a profile of a side (source or target) without a
+    URI in S3.
     """
     given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():
@@ -49,7 +51,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         StoreSide.SOURCE: _normalised_places(arguments, [] if source_attribute in targets else [source_attribute]),
         StoreSide.TARGET: _normalised_places(arguments, targets),
     }
-    if any(places.values()):  # without places, the parent process declares the targets
+    if any(places.values()):  # if no URI is given, the parent process declares the targets
         use_targets(places[StoreSide.TARGET])
         for snapshot, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(snapshot.removesuffix("/_metadata"), target)

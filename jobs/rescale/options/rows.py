@@ -1,4 +1,4 @@
-"""The table of options: a new option of a request is a row here, and a line in `planning.request`."""
+"""The table of options of a request. A new option needs a row here, and a line in `planning.request`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
-"""Pattern of a snapshot's address. It is simple, because Airflow shows it in the error for a wrong value."""
+"""Pattern of a snapshot's address. The pattern is simple, because Airflow shows it in the error for a wrong value."""
 
 _PLAN_COMMANDS = ("plan", "run")
 _COMPARE_COMMANDS = ("validate", "diff")
@@ -371,7 +371,7 @@ FOLLOWED_OPTIONS = ("parallelism", "max-parallelism", "key-hash", "uids", "allow
 
 
 def option(name: str) -> Option:
-    """Return the row with this name. Raises `KeyError` if there is none."""
+    """Return the row with this name. Raises `KeyError` for an unknown name."""
     return _BY_NAME[name]
 
 

@@ -20,7 +20,7 @@ class StrictArgumentParser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and isinstance(
             action, argparse._StoreAction
-        ):  # other actions keep all values, or are flags
+        ):  # an option of another action keeps all its values, or is a flag
             if action in self._given:
                 raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
             self._given.add(action)

@@ -9,7 +9,7 @@ from rescale.text.errors import RequestError
 LARGEST_TEXT = 64 << 20
 """Largest text file in bytes: enough for a line for each of half a million operators or Kafka partitions.
 
-It is compared with the bytes that were read, because a pipe has no size and a device may never end.
+The limit is compared with the number of bytes read, because a pipe has no size and a device may never end.
 """
 
 
@@ -20,7 +20,7 @@ class TooLargeError(ValueError):
 def read_limited(path: str | Path) -> str:
     """Return the text of a file or pipe, without a byte order mark.
 
-    Raises `TooLargeError`, `OSError`, or `UnicodeError` where it is not UTF-8.
+    Raises `TooLargeError`, `OSError`, and `UnicodeError` if the text is not UTF-8.
     """
     with Path(path).open("rb") as file:
         data = file.read(LARGEST_TEXT + 1)
@@ -30,7 +30,7 @@ def read_limited(path: str | Path) -> str:
 
 
 def read_text(path: str, what: str) -> str:
-    """Return the text of an option's file. Raises `RequestError`, with its name `what`, if it is unreadable."""
+    """Return the text of an option's file. Raises `RequestError`, which calls the file `what`, if it is unreadable."""
     try:
         return read_limited(path)
     except OSError as error:
