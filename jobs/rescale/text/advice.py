@@ -25,7 +25,8 @@ class About(StrEnum):
 class Mention(NamedTuple):
     """An option, a command or a setting by its name; `text` is its wording on a command line.
 
-    `value` is the value to give it, if any. For a setting of one of two stores it is the side: `source` or `target`.
+    `value` is the value of the option or the arguments of the command, "" for none. For a setting that source and
+    target can have separately, `value` is `source` or `target`.
     """
 
     about: About
@@ -58,7 +59,7 @@ class Advice(str):
         return "".join(wording(part) if isinstance(part, Mention) else part for part in self.parts)
 
     def document(self) -> tuple[AdvicePart, ...]:
-        """Return the parts for a document; UTF-8 can encode all their texts."""
+        """Return the parts of the advice as they are in a document; UTF-8 can encode all their texts."""
         return tuple(
             (part.about, encodable(part.name), encodable(part.value), encodable(part.text))
             if isinstance(part, Mention)
@@ -68,7 +69,7 @@ class Advice(str):
 
     @classmethod
     def of_document(cls, parts: Iterable[AdvicePart]) -> Self:
-        """Return the advice that `document` described."""
+        """Return the advice whose method `document` returned these parts."""
         return cls(*(part if isinstance(part, str) else Mention(*part) for part in parts))
 
 
@@ -98,6 +99,6 @@ SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")
 
 
 def advice_of_text(text: str) -> Advice:
-    """Return the advice that was printed as `text`; only the mention `SAME_COMMAND` is restored."""
+    """Return the advice that was printed as `text`. Of its mentions, only `SAME_COMMAND` is recognised."""
     before, same, behind = text.partition(SAME_COMMAND.text)
     return Advice(*(part for part in (before, SAME_COMMAND if same else "", behind) if part))

@@ -1,8 +1,8 @@
 """The errors that users see: the class of an error says whose fault it is, and its `advice` what to do.
 
 *Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and all code
-that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns it
-into one of these errors at the end of a process or a task.
+that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns the
+exception into one of these errors at the end of a process or a task.
 
 Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
@@ -28,7 +28,7 @@ _LABELS = {"offset": "at byte", "advice": "what to do"}
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 DECODE_ERRORS = (MsgspecError, UnicodeError, RecursionError)
-"""Errors of `msgspec.json.decode` for what is not JSON or not of the type, is not UTF-8, or is nested too deeply."""
+"""Errors of `msgspec.json.decode` for data that is not JSON, not of the type, not UTF-8, or nested too deeply."""
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system for a full disk or an exhausted quota."""
@@ -113,20 +113,20 @@ class RescaleError(Exception):
         return "\n".join([printable(self.what), *details])
 
     def located(self, **details: Any) -> Self:
-        """Set those `details` that are still None, and return the error itself."""
+        """Set the given details (fields of the error) where the error has None, and return the error itself."""
         for name, value in details.items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
         return self
 
     def recast(self, kind: type[E], what: str, **changed: Any) -> E:
-        """Return an error of class `kind` that says `what`, with the details of this one except those `changed`."""
+        """Return an error of class `kind` that says `what`, with this error's details except those in `changed`."""
         return kind(what, **{**{name: getattr(self, name) for name in self.DETAILS}, **changed})
 
     def document(self) -> ErrorDocument:
         """Return the error as a document, which `of_document` reads; UTF-8 can encode all its texts.
 
-        The document names the nearest base class that this module defines, because every process knows these.
+        The document names the nearest base class that this module defines, because every process knows these classes.
         """
         known = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
         details: dict[str, Any] = {
@@ -139,7 +139,7 @@ class RescaleError(Exception):
 
     @staticmethod
     def of_document(document: ErrorDocument) -> RescaleError:
-        """Return the error that `document` described; an unknown class becomes a plain `RescaleError`."""
+        """Return the error from which `document` was made; an unknown class becomes a plain `RescaleError`."""
         kind = _BY_NAME.get(document.error, RescaleError)
         details = {name: getattr(document, name) for name in RescaleError.DETAILS}
         if document.advice_parts is not UNSET:
@@ -157,7 +157,7 @@ class RescaleError(Exception):
     def from_text(kind: str, text: str) -> RescaleError | None:
         """Return the error of class `kind` that `str` printed as `text`, without its traceback.
 
-        Returns None if no class here has that name.
+        Returns None if this module has no class with the name `kind`.
         """
         what, *lines = text.splitlines()
         names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
@@ -179,7 +179,7 @@ class RequestError(RescaleError):
 
 
 class LockedError(RequestError):
-    """The store forbids deleting or replacing a file for now, as by an object lock; leftover files may stay."""
+    """The store forbids for now that a file is deleted or replaced, as S3 Object Lock does. Leftover files may stay."""
 
 
 class SnapshotError(RescaleError):
@@ -253,7 +253,7 @@ def unexpected(exception: Exception) -> RescaleError:
 
 @contextmanager
 def located(**details: Any) -> Iterator[None]:
-    """Set those `details` that are still None in an error of Rescale that is raised in the block."""
+    """Set the given details where an error of Rescale that is raised in the block has None."""
     try:
         yield
     except RescaleError as error:

@@ -12,7 +12,7 @@ _LEAST_SIMILARITY = 0.65
 """Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
 
 _CHARS = r"[^\s\"'<>]{0,2000}"
-"""Characters of an address. Their number is limited, because names come from untrusted files."""
+"""Pattern of the characters of an address. The pattern limits their number, because names come from untrusted files."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
 _ACCESS_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_CHARS}"
 """Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.
@@ -65,7 +65,7 @@ def without_secrets(text: str) -> str:
 
 
 def first_of(names: Sequence[str], limit: int, number: int | None = None) -> str:
-    """Return at most `limit` names and the count of the others, as in `a, b and 3 more`.
+    """Return at most `limit` names and the number of names left out, as in `a, b and 3 more`.
 
     `number` is the number of all names, if `names` has only the first of them.
     """

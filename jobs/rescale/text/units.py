@@ -6,7 +6,7 @@ import humanize
 
 _DAY = 24 * 3600
 _MOST_YEARS = 1000
-"""Longest duration that is printed exactly; Python's calendar does not reach much further."""
+"""Longest duration in years that is printed exactly; Python's calendar does not reach much further."""
 
 
 def human_bytes(size: float) -> str:
@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 def when(instant: str | None) -> str:
-    """Return an instant of a document, or `at an unknown time` for None."""
+    """Return an instant, which a document has as text, or `at an unknown time` for None."""
     return instant or "at an unknown time"
 
 
