@@ -9,7 +9,7 @@ TAKE_CANONICAL_SAVEPOINT = (
 )
 """Flink refuses canonical savepoints of asynchronous state (`StreamOperatorStateHandler`).
 
-A snapshot does not say which state is asynchronous, so the advice always mentions asynchronous state.
+A snapshot does not say whether its state is asynchronous, so this advice always mentions asynchronous state.
 """
 
 RESCALE_CANONICAL_SAVEPOINT = f"{TAKE_CANONICAL_SAVEPOINT} and rescale that savepoint"
@@ -25,7 +25,7 @@ TAKE_ALIGNED_SNAPSHOT = (
     "take a savepoint or an aligned checkpoint: neither holds records in flight. If the job no longer runs, first "
     f"start it from this checkpoint at its old parallelism; {LET_ALIGN}"
 )
-"""Flink aligns every savepoint (`CheckpointOptions.forConfig`)."""
+"""Advice for a checkpoint with records in flight. Flink aligns every savepoint (`CheckpointOptions.forConfig`)."""
 
 ASK_FOR_CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
 

@@ -36,7 +36,7 @@ def loop_digest(loop: Callable[..., Any]) -> str:
 
 
 def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
-    """Return the digest of a loop; the loops in `callers` lead to it, and are not digested again."""
+    """Return the digest of a loop. `callers` are the loops that led to it; calls back to these are not followed."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _named_in(function):
@@ -51,7 +51,7 @@ def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
 
 
 def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of each global that a loop names, and of each attribute of a module that it names."""
+    """Yield (name, value) of each global, and of each attribute of a module, that a loop uses."""
     names = function.__code__.co_names
     own = [(name, function.__globals__.get(name)) for name in names]
     yield from own

@@ -1,4 +1,4 @@
-"""Notification that a loop is about to be compiled, which takes seconds.
+"""Tells listeners that a loop is about to be compiled, which takes seconds.
 
 This module stands apart from `compiled`, so that listeners do not import numba.
 """

@@ -7,6 +7,9 @@ from itertools import pairwise
 
 
 def ends_by_offset(offsets: Iterable[int], size: int) -> dict[int, int]:
-    """Return the end of each entry by its offset; the last entry ends at `size`, the size of the stream in bytes."""
+    """Return the end of each entry, by the offset at which it starts.
+
+    The last entry ends at `size`, the size of the stream in bytes.
+    """
     ordered = sorted(set(offsets))
     return dict(pairwise([*ordered, size]))

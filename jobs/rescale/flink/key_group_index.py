@@ -21,13 +21,16 @@ S = TypeVar("S", bound=HasKeyGroups)
 
 
 class KeyGroupIndex(Generic[S]):
-    """Index of streams in any order; their key groups may overlap. A lookup visits only streams near the range."""
+    """Index of streams by their key groups. The streams may be in any order, and their key groups may overlap.
+
+    A lookup visits only streams near the range.
+    """
 
     def __init__(self, streams: Sequence[S]) -> None:
         self._streams = streams
         self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
         self._firsts = [streams[i].key_groups.first for i in self._order]
-        # Largest key group of all streams up to each position. These numbers ascend, so they can be bisected.
+        # Largest key group of the streams up to each position. These numbers never descend, so they can be bisected.
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def overlapping(self, key_groups: KeyGroupRange) -> list[S]:

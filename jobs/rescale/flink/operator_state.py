@@ -28,7 +28,8 @@ _FIRST_VERSION_WITH_COMPRESSION = 6
 class OperatorStateHeader:
     """Header of a file of operator state.
 
-    `version` is 5 up to Flink 1.17, and 6 since. `list_states` has the states in SPLIT_DISTRIBUTE and UNION mode.
+    `version` is 5 up to Flink 1.17, and 6 from Flink 1.18 on. `list_states` has the states in SPLIT_DISTRIBUTE and
+    UNION mode.
     """
 
     version: int
@@ -64,7 +65,10 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
 
 
 def _bounded(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
-    """Return the list states and the broadcast states, delimited by their starts; a count precedes each list."""
+    """Return the list states and the broadcast states, found by how a state starts (`state_starts`).
+
+    The serializers of the states may be unknown. A count precedes each of the two lists.
+    """
     starts = state_starts(reader)
     number = ByteReader(reader.data, position=reader.position).i16()
     listed, broadcast = starts[:number], starts[number:]

@@ -1,4 +1,4 @@
-"""Assignment of the elements of operator state to new subtasks (`RoundRobinOperatorStateRepartitioner`).
+"""Assigns the elements of operator state to new subtasks (`RoundRobinOperatorStateRepartitioner`).
 
 At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
 decides:
@@ -85,7 +85,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
 
 
 def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
-    """Return (old subtask, number of elements) for each subtask with a state, by state, in first-seen order."""
+    """Return (old subtask, number of elements) of each old subtask with a state, by state name, in first-seen order."""
     holders: dict[str, list[tuple[int, int]]] = {}
     for source, layout in enumerate(old):
         for state in layout:

@@ -51,7 +51,7 @@ class StateMetaInfo:
         return options.get("KEYED_STATE_TYPE") or options.get("OPERATOR_STATE_DISTRIBUTION_MODE") or self.kind.name
 
     def serializer(self, key: SerializerKey) -> SerializerSnapshot | None:
-        """Return the serializer for this purpose; None if there is none."""
+        """Return the serializer that the state has for the purpose `key`; None if there is none."""
         return dict(self.serializers).get(key)
 
     @property
@@ -106,7 +106,7 @@ def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
     None if they contradict each other. `PojoSerializer` registers unknown subclasses when they occur, so the subtasks
     of an operator may list different subclasses. No other difference can be merged.
     """
-    distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks agree
+    distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks have equal descriptions
     for info in distinct:
         if all(_covers_state(info, other) for other in distinct):
             return info

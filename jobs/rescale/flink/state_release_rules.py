@@ -1,4 +1,4 @@
-"""Rules for restoring state in another release of Flink: state without serializers, or of classes that were removed.
+"""Says whether another release of Flink restores state without serializers, and state of classes that were removed.
 
 The class that registers an operator state fixes the name of the state, so the name identifies the class. Sources and
 sinks store bytes of their connector: Flink passes these bytes on, and the connector reads them.
@@ -95,7 +95,7 @@ def operator_state_reason(state: str, writer: int, line: ReleaseLine) -> Reason 
 _BUFFERED_ROWS = "inputState"
 _STATES_OF_EVERY_OVER = {"accState", _BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
-"""Keyed states of OVER in SQL. A bounded OVER, and an OVER in processing time, has one of `_STATES_OF_OTHER_OVERS`."""
+"""Keyed states of some OVERs in SQL. A bounded OVER, and an OVER in processing time, has one of them."""
 
 
 def keyed_state_reason(state: str, names: Set[str], writer: int, line: ReleaseLine) -> Reason | None:

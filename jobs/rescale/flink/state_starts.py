@@ -1,4 +1,4 @@
-"""Starts of the states in a header, found without knowing their serializers.
+"""Finds where the states in a header start, without knowing their serializers.
 
 A serializer snapshot has no length, so a snapshot of an unknown class hides where the next state begins. But each state
 begins with bytes that no serializer writes (`StateMetaInfoSnapshotReadersWriters`): a name, one of five kinds, options,

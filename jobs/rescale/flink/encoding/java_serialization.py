@@ -101,7 +101,10 @@ def read_java_object(reader: ByteReader) -> JavaValue:
 
 
 class _ObjectStream:
-    """A stream after its header; `handles` has None for an item that is not complete yet."""
+    """Reader of an object stream after its header.
+
+    `handles` has the numbered items; None for an item that is not complete yet.
+    """
 
     def __init__(self, reader: ByteReader) -> None:
         self.reader = reader

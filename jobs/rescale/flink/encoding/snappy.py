@@ -22,7 +22,10 @@ _LARGEST_PACKED_SHARE = 0.85
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
 _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
-"""Longest chunk: the checksum, and the largest compressed size of a full block."""
+"""Lowest chunk type that readers skip, and size in bytes of the longest chunk.
+
+The longest chunk has the checksum and the largest compressed size of a full block.
+"""
 
 
 class FramedDecompressor:
@@ -144,7 +147,7 @@ def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = Tru
 
 
 def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the stream for content that arrives in pieces, as `FramedCompressor`."""
+    """Compress content that arrives in pieces; yield the stream that `FramedCompressor` writes."""
     compressor = FramedCompressor()
     yield from map(compressor.feed, chunks)
     yield compressor.finish()

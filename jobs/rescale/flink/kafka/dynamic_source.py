@@ -1,4 +1,4 @@
-"""Detection of the states of a `DynamicKafkaSource`; its offsets are not read.
+"""Finds out whether state belongs to a `DynamicKafkaSource`, whose offsets are not read.
 
 A `DynamicKafkaSource` reads topics of several Kafka clusters, which may change while the job runs. Its split
 (`DynamicKafkaSourceSplitSerializer`) is the name of a cluster, then a split of a `KafkaSource`. The state of its

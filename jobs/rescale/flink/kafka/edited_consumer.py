@@ -1,6 +1,6 @@
-"""Edits of the positions in the union list of a `FlinkKafkaConsumer`.
+"""Edits the positions in the union list of a `FlinkKafkaConsumer`.
 
-Kryo's id of the class depends on the job's registrations, so an edit copies it.
+Kryo's id of the class `KafkaTopicPartition` depends on the job's registrations, so an edit copies the id.
 """
 
 from __future__ import annotations

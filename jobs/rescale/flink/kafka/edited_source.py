@@ -1,4 +1,4 @@
-"""Edits of the positions in the splits and in the enumerator's state of a `KafkaSource`; writer of new splits.
+"""Edits the positions in the splits and in the enumerator's state of a `KafkaSource`, and writes new splits.
 
 An edit keeps the serializer version and all other bytes, so any connector that reads the original also reads the
 result.
@@ -57,7 +57,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
     Errors are those of `read_enumerator`.
     """
-    read_enumerator(coordinator)  # the functions below rely on its checks
+    read_enumerator(coordinator)  # raises for bytes that the functions below do not check
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
     edited = (_by_subtask, _assigned, _with_status, _with_offsets)[state.version](reader, edit)
@@ -78,7 +78,7 @@ def write_assigned(partitions: list[TopicPartition]) -> Versioned:
 
 
 def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
-    """Edit version 0; the functions for versions 1 to 3 follow."""
+    """Edit an enumerator's state of version 0, which has a list of splits for each subtask."""
     version, subtasks = reader.i32(), reader.i32()
     out = ByteWriter().i32(version).i32(subtasks)
     for _ in range(subtasks):
@@ -111,7 +111,7 @@ def _counted(entries: list[bytes]) -> bytes:
 
 
 def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
-    """Return the edited entry of a partition that is stored without an offset."""
+    """Edit a partition that is stored without an offset. Return None if the edit drops it."""
     new = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
     return None if new is None else _partition(new.partition)
 

@@ -1,4 +1,4 @@
-"""Detection of a `KafkaSource` in the states of a `HybridSource`; its offsets are not read.
+"""Finds out whether state belongs to a `HybridSource` that reads Kafka; its offsets are not read.
 
 A `HybridSource` reads several sources in turn. Its split (`HybridSourceSplitSerializer`) wraps a split of the current
 source. The state of its enumerator (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's

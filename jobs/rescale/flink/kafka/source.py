@@ -24,7 +24,7 @@ SPLIT_VERSION = 0
 ENUMERATOR_VERSIONS = (0, 1, 2, 3)
 
 ASSIGNED, UNASSIGNED = 0, 1
-"""`AssignmentStatus`."""
+"""Codes of `AssignmentStatus`."""
 
 NO_OFFSET = -(1 << 63)
 MARKERS = {
@@ -114,7 +114,7 @@ def enumerator_of(state: Versioned) -> Enumerator:
 
 
 def _read_by_subtask(reader: ByteReader) -> Enumerator:
-    """Read version 0 (`SerdeUtils.deserializeSplitAssignments`); the subtasks of the partitions are ignored."""
+    """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): a list for each subtask."""
     version, assigned = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()

@@ -130,7 +130,7 @@ class CompositeKeys:
         has_lengths: bool,
         is_map: bool,
     ) -> Flags:
-        """Whether a valid namespace of variable size follows each chosen key, with the lengths of both."""
+        """Return whether a valid namespace of variable size follows each chosen key, with the lengths of both."""
         begins, limits = ends[chosen], records.key_ends[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
@@ -145,7 +145,7 @@ class CompositeKeys:
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
-    """Return the keys of a backend; `key_hash` is the name of their hash in a plan.
+    """Return what finds and hashes the keys of a backend; `key_hash` is the name of the hash in a plan.
 
     Errors are those of `FunctionHash.load` and `named_hash`.
     """
@@ -165,7 +165,7 @@ def key_offsets(header: KeyedHeader) -> Longs:
 
 
 def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
-    """Return the ends of the `lengths` that should be encoded at `at`, and whether each is there."""
+    """Return where each of `lengths` ends if it is encoded at `at`, and whether the bytes there are this length."""
     at, remaining = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
     unfinished = fits.copy()

@@ -73,7 +73,7 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
 
 
 def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
-    """Return the header, with states delimited by their starts; the number of states precedes the first state."""
+    """Return a header with unknown serializers; its states are found by how a state starts (`state_starts`)."""
     starts = state_starts(reader)
     try:
         key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)
@@ -83,7 +83,7 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
 
 
 def require_header(header: KeyedHeader | None, *, advice: str = RESCALE_CANONICAL_SAVEPOINT) -> KeyedHeader:
-    """Return the header. Raises `UnsupportedError` with `advice` if it is None, because a serializer is unknown."""
+    """Return the header. Raises `UnsupportedError` with `advice` for None: an unknown serializer hides the states."""
     if header is None:
         raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)
     return header

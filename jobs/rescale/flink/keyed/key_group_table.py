@@ -1,4 +1,4 @@
-"""Extents of the key groups in a stream.
+"""Finds the extents of the key groups in a stream.
 
 A handle has an offset for each key group. A key group ends at the next larger offset, or at the end of the stream. The
 framing determines which offset stands for a key group without state.
@@ -67,5 +67,5 @@ def group_extents(
 
 
 def _descent(offsets: Sequence[int]) -> str:
-    """Return the first two consecutive offsets that do not ascend."""
+    """Return the first offset that is not below the next one, with the next one, as text."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

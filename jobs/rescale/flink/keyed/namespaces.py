@@ -14,7 +14,7 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
         return serializer_of(state, SerializerKey.NAMESPACE)
     element = serializer_of(state, SerializerKey.VALUE)
     if element.values(UNKNOWN):
-        return element  # the namespace serializer in it is unknown, too
+        return element  # the serializer of timers is unknown, so its namespace serializer is, too
     if element.class_name != TIMER.snapshot:
         raise UnsupportedError(
             "cannot find the keys in the elements of a priority queue that is no queue of timers",
@@ -41,7 +41,7 @@ def is_timer_queue(state: StateMetaInfo) -> bool:
 
 
 def serializer_of(state: StateMetaInfo, key: SerializerKey) -> SerializerSnapshot:
-    """Return the state's serializer for this purpose. Raises `SnapshotError` if there is none."""
+    """Return the serializer that a state has for the purpose `key`. Raises `SnapshotError` if there is none."""
     serializer = state.serializer(key)
     if serializer is None:
         raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)

@@ -1,8 +1,8 @@
-"""New key group of a record, and the check that its key is read and hashed correctly.
+"""Finds the new key groups of records, and checks that the keys are read and hashed correctly.
 
 *Regroup*: the new max parallelism divides the old one. Then the new key group is the old one modulo the new max
-parallelism, and no hash is needed. *Rehash*: the new key group follows from the key's Java hash. Wherever a hash is
-given, it is checked: the old key group that it gives must be the one that contains the record.
+parallelism, and no hash is needed. *Rehash*: the new key group follows from the key's Java hash. If a hash is given,
+every record tests it: the hash must give the old key group, which contains the record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readable name of a record: key, namespace, user key and time, decoded from the bytes of its composite key.
+"""Makes the readable name of a record: key, namespace, user key and time, decoded from the bytes of its composite key.
 
 The layout is that of `composite_key`, here for a single record. If a serializer is unknown, the name is the bytes in
 hexadecimal.
@@ -39,7 +39,7 @@ def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str,
 def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: ByteReader) -> dict[str, str]:
     is_timer = info.kind is StateKind.PRIORITY_QUEUE
     parts = {}
-    if is_timer:  # the sign is flipped, so that timers sort by their bytes (TimerSerializer)
+    if is_timer:  # the sign bit of the time is flipped, so that timers sort by their bytes (TimerSerializer)
         parts["time"] = str(reader.i64() ^ -_SIGN_BIT)
     namespace_snapshot = namespace_serializer(info)
     key, namespace = compile_key_program(key_serializer), compile_program(namespace_snapshot)

@@ -33,8 +33,9 @@ SUBCLASS = 7
 class WalkedKeys:
     """Results for n keys, as arrays of shape (n,).
 
-    `ends` (int64) has the end of each key, or the place of its error, and `wrong` (uint8) an index of `ERROR_TEXTS`.
-    `codes` (int32) has the `hashCode` of each key, 0 for a wrong key. It is None if the program is not hashable.
+    `ends` (int64) has the end of each key, or the offset of its error. `wrong` (uint8) has an error code for each key,
+    which is an index of `ERROR_TEXTS`. `codes` (int32) has the `hashCode` of each key, 0 for a wrong key; `codes` is
+    None if the program is not hashable.
     """
 
     ends: Longs
@@ -65,14 +66,14 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
     read_only = np.ascontiguousarray(data, np.uint8).view()
-    read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
-    with np.errstate(over="ignore"):  # NumPy warns where the machine is not compiled
+    read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
+    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         machine.walk(code, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
 def walk_values(program: Program, data: Bytes, start: int, limit: int) -> tuple[Longs, str | None]:
-    """Return the ends of up to `limit` values that lie end to end from `start` on (int64), and None.
+    """Return the ends (int64) of up to `limit` values that lie end to end from `start` on, and None.
 
     If a value cannot be read, return the ends of the values before it, and the description of the error.
     """
@@ -93,7 +94,7 @@ def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
     groups = np.empty(len(codes), np.int32)
-    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 

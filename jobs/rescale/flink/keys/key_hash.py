@@ -146,13 +146,16 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
 def refuse_no_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Raise the error of `choose_hash` if more keys would not prevent it. The arguments may hold few keys, or none."""
+    """Raise the error that `choose_hash` would raise even with more keys. The arguments may hold few keys, or none."""
     if known_hash(snapshot) is None:
         _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
 
 
 class _FormulaTest(NamedTuple):
-    """Result of testing keys: numbers of formulas and of distinct keys, and the codes of each formula that fits."""
+    """Result of testing formulas; `formulas` and `keys` are numbers.
+
+    `fitting` has, for each formula that fits all keys, the hash codes of the keys.
+    """
 
     type_name: str
     formulas: int
@@ -161,7 +164,7 @@ class _FormulaTest(NamedTuple):
 
 
 def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
-    """Test formulas on a sample; at least one fits. Errors are those of `refuse_no_hash`."""
+    """Test all formulas on a sample, and return the result if one fits. Errors are those of `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
@@ -211,7 +214,7 @@ class _Keys:
 
 
 def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
-    """Return the distinct pairs of key and key group; `limits` are the ends of the keys."""
+    """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked = walk_keys(program, data, starts, limits)
     wrong = walked.first_wrong()
@@ -232,7 +235,7 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
 
 
 def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
-    """Return the candidates that fit all keys, each with the codes of the keys.
+    """Return the candidates that fit all keys, each with the hash codes that it gives to the keys.
 
     Batches of keys start small and grow, because most candidates already fail at the first few keys.
     """

@@ -1,4 +1,4 @@
-"""Translation of type trees to instructions of `machine`; importing it loads numba."""
+"""Translates type trees to instructions of `machine`; importing this module loads numba."""
 
 from __future__ import annotations
 

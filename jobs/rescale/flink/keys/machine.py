@@ -20,15 +20,18 @@ STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
 REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
 WEIGH, MIX, END_PRODUCT = range(18, 21)
-"""FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null;
-END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
-target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields."""
+"""Operations; those with operands have them in this order:
+
+FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null; END_ROW
+has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
+target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields.
+"""
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
 DATE, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, LONG_VALUE, ZERO = range(7, 14)
 SCALA_LONG, IDENTITY = 14, 15
 ARRAY, BINARY_ROW = 1, 2
-"""Values of `FixedHash` and `BlobHash`."""
+"""Values of `BlobHash`; the other constants from UNKNOWN on are values of `FixedHash`."""
 
 FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = range(8)
 
@@ -226,7 +229,9 @@ def walk(
     codes: Codes,
     wrong: Bytes,
 ) -> None:
-    """Run `code` (n × 3) over the key at each of `starts`, never beyond its limit; fill the last three arrays.
+    """Run the instructions `code` (n × 3) over the key at each of `starts`, never beyond the key's limit.
+
+    Fills `ends`, `codes` (the hash codes) and `wrong`.
 
     For a wrong key, `wrong` gets the error code, and `ends` the position of the error.
     """
@@ -332,7 +337,7 @@ def walk(
                     reason = BAD_FLAG
             elif data[at] > 1:
                 reason = BAD_FLAG
-            elif not data[at]:  # NULLABLE, and it is not null
+            elif not data[at]:  # op is NULLABLE, and the value is not null
                 at += 1
             elif a > limit - at - 1:
                 reason = SHORT
@@ -346,9 +351,9 @@ def walk(
 
 @compiled
 def walk_values(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
-    """Run `code` over values that lie end to end from `start` on; fill `places` with their ends.
+    """Run the instructions `code` over values that lie end to end from `start` on; fill `places` with their ends.
 
-    The loop stops at the first wrong value. Returns (number of values before that, error code).
+    The loop stops at the first wrong value. Returns (number of values before the wrong one, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
     codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)

@@ -21,7 +21,7 @@ def _rotated(word: Long, bits: int) -> Long:
 
 @compiled
 def mixed(state: Long, word: Long) -> Long:
-    """Return the state after one round with `word`."""
+    """Return the state of a hash after mixing in `word`."""
     word = _rotated(word * 0xCC9E2D51 & WORD, 15) * 0x1B873593 & WORD
     return _rotated(state ^ word, 13) * 5 + 0xE6546B64 & WORD
 

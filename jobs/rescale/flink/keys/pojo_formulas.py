@@ -94,13 +94,13 @@ class ClassWithHashCode:
         return field in self.fields
 
     def primitive(self) -> tuple[str, ...]:
-        """Return the fields, with all booleans named as primitive ones."""
+        """Return the names of all fields in a formula for which every boolean field is primitive: `boolean NAME`."""
         return tuple(_BOOLEAN + field if field in self.booleans else field for field in self.fields)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula; `fields` has a list for each class, in the order of the classes in the key."""
+    """A formula; `fields` has the names of the fields used in each class, in the order of the classes in the key."""
 
     fold: str
     fields: tuple[tuple[str, ...], ...]
@@ -141,7 +141,7 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
 
 
 def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
-    """Return the change for a node that makes it hashable: a POJO by `hash_pojo`, a case class by Scala's default."""
+    """Return a function that makes a node hashable: a POJO by `hash_pojo`, a case class by Scala's default."""
 
     def change(tree: TypeTree) -> TypeTree:
         match tree:

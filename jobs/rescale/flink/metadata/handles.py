@@ -106,7 +106,7 @@ Stream: TypeAlias = (
 
 
 def _check_form(tag: int, forms: dict[int, bool], *fields: object) -> None:
-    """Raise `ValueError` unless all `fields` are set, if `forms[tag]` is true, or all are None, if it is false."""
+    """Raise `ValueError` unless `fields` fit the tag: all are set if `forms[tag]` is true, and None if it is false."""
     if tag not in forms or any((field is not None) != forms[tag] for field in fields):
         raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 

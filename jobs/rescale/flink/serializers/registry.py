@@ -1,4 +1,4 @@
-"""Rows of all serializers by the class of the snapshot: Flink's own, and those that users register.
+"""The rows (`Serializer`) of all serializers, by class of the snapshot: Flink's own, and those that users register.
 
 A Python distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer`
 or a tuple of them. Loading entry points takes milliseconds, so readers load them only for a class that is not Flink's.

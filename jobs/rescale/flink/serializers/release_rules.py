@@ -1,4 +1,4 @@
-"""Rules that say whether another release of Flink restores a serializer, by the classes of its snapshot.
+"""Says whether another release of Flink restores the state of a serializer, by the classes in its snapshot.
 
 A header names these classes. A release loads them before it restores any state
 (`TypeSerializerSnapshotSerializationUtil`). Then the job's own serializer decides whether it accepts the snapshot

@@ -64,7 +64,7 @@ class Serializer:
 
 
 def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
-    """Return the values of a class with `number` nested serializers: `make` takes their trees as arguments.
+    """Return the `values` of a row with `number` nested serializers: `make` takes their trees as arguments.
 
     Another number of nested serializers raises `SnapshotError`; Flink does not check it.
     """
@@ -72,7 +72,7 @@ def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
 
 
 def made_of_all(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
-    """Return the values of a class with any number of nested serializers: `make` takes the tuple of their trees."""
+    """Return the `values` of a row with any number of nested serializers: `make` takes the tuple of their trees."""
     return lambda snapshot, tree_of: make(tuple(map(tree_of, snapshot.nested)))
 
 

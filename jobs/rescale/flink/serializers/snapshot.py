@@ -35,8 +35,9 @@ class SerializerSnapshot:
     """A serializer snapshot; `body` has its bytes after the version, including those of nested snapshots.
 
     `attributes` are values that the class stores by name, such as the class of a POJO or the names of its fields; a
-    name may occur several times. `subclasses` are unregistered subclasses of a POJO that `PojoSerializer` met: by class
-    name, None if only the name was kept. `own` has the bytes of the body outside `nested` and `subclasses`.
+    name may occur several times. `subclasses` are pairs (class name, snapshot) of unregistered subclasses of a POJO
+    that `PojoSerializer` met; the snapshot is None if only the name was kept. `own` has the bytes of the body outside
+    `nested` and `subclasses`.
     """
 
     class_name: str

@@ -21,7 +21,10 @@ OPTIONAL_MAP_MAGIC = 5440760593776
 
 
 class OptionalEntry(NamedTuple):
-    """Entry of a map (`LinkedOptionalMapSerializer`): a reader of the frame of its value, None for a missing value."""
+    """Entry of a map (`LinkedOptionalMapSerializer`).
+
+    `value` reads the frame (the bytes after a length) of the value; None if the value is missing.
+    """
 
     name: str
     value: ByteReader | None

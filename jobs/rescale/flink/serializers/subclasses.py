@@ -1,4 +1,4 @@
-"""Merging of POJO snapshots from several subtasks, each with the subclasses that its subtask has met.
+"""Merges POJO snapshots from several subtasks, each with the subclasses that its subtask has met.
 
 `PojoSerializer` adds an unregistered subclass to its snapshot when it meets one. If two subtasks have met different
 subclasses, neither of their snapshots covers the other. A value names its own class, so a snapshot with the subclasses
@@ -20,8 +20,11 @@ from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 
 def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
-    """Return a snapshot that covers all `snapshots`, one of them or a merged one; None as for `merge_snapshots`."""
-    distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
+    """Return a snapshot that covers all `snapshots`: one of them, or a merged one.
+
+    None if two of them differ in more than subclasses.
+    """
+    distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks have equal snapshots
     for wide in distinct:
         if all(map(wide.covers, distinct)):
             return wide
@@ -76,7 +79,10 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
 
 
 def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
-    """Merge two entries with the same name, one of which may be missing; None if they contradict each other."""
+    """Merge two entries with the same name, one of which may be missing; None if they contradict each other.
+
+    `were_met` is true for subclasses that were met, whose value may be known to one of two subtasks only.
+    """
     if mine is None or theirs is None:
         return mine or theirs
     if mine.value is not None and theirs.value is not None:

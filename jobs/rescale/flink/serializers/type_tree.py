@@ -159,7 +159,7 @@ class Product:
 
     @property
     def length(self) -> int | None:
-        """Length as for `Sequence`."""
+        """Length, by the rule of `TupleSerializerBase.getLength`."""
         return _total_length(self.fields)
 
     @property

@@ -31,7 +31,7 @@ def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
 
 @compiled
 def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, key_ends: Longs, record_ends: Longs) -> None:
-    """Fill the last three arrays for each record in all blocks: start of its key, end of its key, end of its value."""
+    """Fill `starts` and `key_ends` with both ends of each record's key, and `record_ends` with the end of its value."""
     at = 0
     for i in range(len(begins)):
         begin = begins[i]

@@ -1,4 +1,4 @@
-"""Translation of the state ids in canonical framing (`FullSnapshotAsyncWriter`), without decoding records.
+"""Replaces the state ids in canonical key groups (`FullSnapshotAsyncWriter`), without decoding records.
 
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
@@ -36,7 +36,7 @@ class StateIdTranslator:
         self._position = 0
 
     def feed(self, chunk: bytes | memoryview) -> bytes:
-        """Return the translated bytes; up to four of the last ones come with the next chunk.
+        """Return the translated bytes of a chunk, except up to four bytes at its end, which come with the next chunk.
 
         Raises `SnapshotError` for broken framing.
         """

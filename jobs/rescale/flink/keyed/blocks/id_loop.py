@@ -15,7 +15,7 @@ PHASE, _REMAINING, _FLAGGED = range(3)
 
 @compiled
 def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]:
-    """Translate the ids in `data` in place, continuing from `progress`; return (bytes walked, error code)."""
+    """Replace each id in `data` by `table[id]`, in place, and update `progress`; return (bytes walked, error code)."""
     at, end = 0, len(data)
     phase, remaining, flagged = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
     while at < end:

@@ -14,10 +14,10 @@ from rescale.flink.compiled import Long, compiled
 
 @compiled
 def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
-    """Return the word of a key at `begin`; bytes after its end count as zeros."""
+    """Return the first eight bytes of the key `data[begin:end]` as a number; a shorter key is filled up with zeros."""
     word = np.uint64(0)
     if end - begin >= 8:
-        for i in range(8):  # one load of the processor
+        for i in range(8):  # the compiler makes this loop a single load
             word = word << np.uint64(8) | np.uint64(data[np.uint64(begin + i)])
         return word
     for i in range(8):
@@ -29,10 +29,10 @@ def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
 
 @compiled
 def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Longs, key_words: Words) -> None:
-    """Fill `order` with the indices of the keys `data[begins[i]:ends[i]]`, sorted between any two `borders`.
+    """Fill `order` with the indices of the keys `data[begins[i]:ends[i]]`, sorted within each range between borders.
 
-    The borders are indices of keys, the first is 0, and the last the number of keys. `key_words` is scratch space of
-    that length.
+    `borders` are indices of keys: the first is 0, and the last the number of keys. Ranges keep their places.
+    `key_words` is scratch space for a word of each key.
     """
     for i in range(len(order)):
         order[i] = i
@@ -59,10 +59,10 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
 def _words_at(
     data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, first: Long, last: Long, depth: Long
 ) -> Long:
-    """Fill `key_words[first:last]` with the words at `depth`, or after the bytes there that all these keys share.
+    """Fill `key_words[first:last]` with the words of these keys at `depth`, after the bytes that all keys share there.
 
-    Returns the number of shared bytes. Keys of one key group share it, and small numbers share their zeros: without
-    these bytes, the first word mostly decides.
+    Returns the number of shared bytes, at most seven. Keys of a key group begin with the same number, and small numbers
+    with the same zeros. Without these bytes, the first word usually decides the order.
     """
     shared = np.int64(0)
     while True:
@@ -79,9 +79,9 @@ def _words_at(
 
 @compiled
 def _by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
-    """Sort the keys of at most `size` bytes by length, in front of longer keys; return the start of the longer keys.
+    """Move keys of at most `size` bytes to the front, sorted by length; return where the longer keys begin.
 
-    All these keys have the same first bytes, so a shorter key precedes a longer one.
+    The first `size` bytes of all these keys are equal, so a shorter key precedes a longer one.
     """
     lengths = np.empty(last - first, np.int64)
     longer = last

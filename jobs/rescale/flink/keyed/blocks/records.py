@@ -23,9 +23,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Most bytes and records of a batch. A batch of this size stays in a processor's cache from one loop to the next.
+"""Most bytes (`BUFFER_SIZE`) and most records of a batch.
 
-Readers for sorting use a multiple of both, for longer runs.
+A batch of this size stays in a processor's cache from one loop to the next. Readers for sorting use multiples of both
+numbers, which give longer sorted runs.
 """
 
 _ERROR_TEXTS = (
@@ -74,7 +75,8 @@ def framed_size(records: Records, max_parallelism: int) -> int:
 class RecordReader:
     """Reads the records of runs of consecutive key groups; it reuses its buffers from run to run.
 
-    `number_of_states` is None if unknown. A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`.
+    `number_of_states` is None if unknown. `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or
+    `RECORDS_AT_ONCE` records.
     """
 
     def __init__(self, max_parallelism: int, number_of_states: int | None, *, times: int = 1) -> None:
@@ -90,9 +92,9 @@ class RecordReader:
     ) -> Iterator[Records]:
         """Yield all records of a run in order.
 
-        Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk. The
-        iterator of chunks may set a start when it yields the first chunk of the key group. Unless `whole`, the last key
-        group may end anywhere. Raises `SnapshotError` for broken framing, with the offset in the run, and
+        Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk.
+        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. Unless `whole`, the
+        last key group may end anywhere. Raises `SnapshotError` for broken framing, with the offset in the run, and
         `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
@@ -133,9 +135,9 @@ class RecordReader:
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:
-        """Enlarge the buffer to `needs` bytes, but at most to twice its size.
+        """Enlarge the buffer to `needs` bytes, but not to more than twice its size.
 
-        So a damaged length does not allocate gigabytes.
+        With this limit, a damaged length does not allocate gigabytes.
         """
         if needs <= len(self._buffer):
             return

@@ -51,8 +51,9 @@ KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
 class ChangeLayout:
     """Layout of the changes of a state.
 
-    `first` is a list's element, a map's user key or a timer, and `second` a map's value; None if its type is unknown.
-    If `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their lengths.
+    `first` is the program of a value, a list's element, a map's user key or a timer, and `second` that of a map's
+    value; None if the type is unknown. If `ambiguous`, neither the key nor the namespace has a fixed length, so a
+    composite key contains their lengths.
     """
 
     state: StateMetaInfo
@@ -95,6 +96,6 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
     kind, parts = content_of(state, value)
     first, second = (*(map(compile_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
-        first = compile_program(parts[0])  # a user key precedes each value, and has no length
+        first = compile_program(parts[0])  # must be known: a user key precedes each value, and has no length in front
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)

@@ -1,7 +1,8 @@
-"""Application of logged changes to the records of a materialised base.
+"""Applies logged changes to the records of a materialised base.
 
 The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records
-leave in batches of their own: at once if their only input is the base record with the same key, otherwise at the end.
+leave in batches of their own: at once if the new value is made only of the base record with the same key, otherwise at
+the end.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Overlay:
             batch.add(state_id, new_value.key_group, key, value)
 
     def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
-        """Whether the base record with this key is the only input of its new value, and of no other new value."""
+        """Whether a new value needs only the base record with its own key, and no other new value needs this record."""
         used = sum(isinstance(part, OldValue) for part in new_value.parts)
         return used == 1 and self._needed[state_id][key] == 1 and OldValue(key) in new_value.parts
 
@@ -92,7 +93,7 @@ class Overlay:
 
 
 def _needed(state: ReplayedState) -> Counter[bytes]:
-    """Return the number of new values that each base record is an input of, by key."""
+    """Return how many new values refer to the old value of each base record, by key."""
     return Counter(
         part.key for new_value in state.new_values.values() for part in new_value.parts if isinstance(part, OldValue)
     )

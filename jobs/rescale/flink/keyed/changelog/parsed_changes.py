@@ -24,7 +24,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Change(NamedTuple):
-    """A change to the state with the id `state` in the header; the payload of a timer has its key and namespace."""
+    """A change to a state; `state` is its id in the header. The payload of a timer contains its key and namespace."""
 
     state: int
     key_group: int
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 class RawChange(NamedTuple):
-    """A change as logged: `data` begins with the operation, and `state` is the id in the header."""
+    """A change as logged: `data` begins with the operation, and `state` is the id of the state in the header."""
 
     state: int
     key_group: int

@@ -32,7 +32,7 @@ _COUNT_SIZE = 4
 
 
 class OldValue(NamedTuple):
-    """Reference to the old value: that of the base record with this key."""
+    """Reference to the value of the base record with this key."""
 
     key: bytes
 

@@ -1,7 +1,8 @@
-"""Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): blocks without entries, and blocks with one entry.
+"""Makes heap blocks without entries, and reads the key of a heap block with a single entry.
 
-A heap stream has a block for each key group: the number of the key group, then, for each state, its id, its number of
-entries, and the entries. Entries have no lengths. In a compressed stream, each state is a separate snappy stream.
+A heap stream (`HeapSnapshotStrategy`, `HeapRestoreOperation`) has a block for each key group: the number of the key
+group, then, for each state, its id, its number of entries, and the entries. Entries have no lengths. In a compressed
+stream, each state is a separate snappy stream.
 """
 
 from __future__ import annotations

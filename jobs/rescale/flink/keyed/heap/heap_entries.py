@@ -40,8 +40,9 @@ class EntryKind(IntEnum):
 class EntryLayout:
     """Layout of the entries of a state.
 
-    `first` is the value, a list's element, a map's user key, or a queue's element; `second` is a map's value. If
-    `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their lengths.
+    `first` is the type of the value, a list's element, a map's user key, or a queue's element, and `second` that of a
+    map's value. If `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their
+    lengths.
     """
 
     kind: EntryKind
@@ -64,7 +65,7 @@ class EntryLayout:
 
 @lru_cache(maxsize=64)
 def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
-    """Return the layouts by state id.
+    """Return the layout of the entries of each state in a header, by state id.
 
     Raises `UnsupportedError`, which names the state, if the end of its entries is unknown.
     """
@@ -74,7 +75,7 @@ def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
 def can_delimit_entries(header: KeyedHeader | None) -> bool:
     """Whether the end of every entry of all states is known.
 
-    The end of an object of a POJO's subclass is unknown. A POJO serializer lists the subclasses that may occur.
+    It is unknown if a POJO serializer lists subclasses, because objects of a subclass have no known end.
     """
     if header is None:
         return False

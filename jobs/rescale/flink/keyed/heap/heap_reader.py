@@ -31,15 +31,15 @@ NUMBER_SIZE = 4
 
 _WHAT = "the heap"
 _INCOMPLETE = (2, 3)
-"""Error codes (indices of `ERROR_TEXTS`) of a value that may only be incomplete."""
+"""Error codes (indices of `ERROR_TEXTS`) of a value that may be damaged, or only not complete yet."""
 
 
 class HeapReader:
     """Reads the key groups of streams with this `header`; state ids in records are those of the header.
 
-    A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`. With `whole_entries`, each list or map is a
-    single record with the value as in the entry, even if it is empty. Raises `UnsupportedError`, which names the state,
-    if the end of its entries is unknown.
+    `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
+    `whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or map is
+    empty. Raises `UnsupportedError`, which names the state, if the end of its entries is unknown.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class HeapReader:
         loop, place = self._states[state_id], np.array([count, 0, 0], np.int64)
         while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
-            with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+            with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
                 converted, block.at, self._filled, wrong = heap_loop.copy_entries(
                     block.bytes,
                     block.at,

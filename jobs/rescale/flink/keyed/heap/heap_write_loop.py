@@ -28,7 +28,7 @@ def put_entries(
 ) -> Long:
     """Convert the records of a block to entries in `out`; return the end of the entries, or -1 if a key is malformed.
 
-    The mirror of `heap_loop.copy_entries`, if that made a single record of each entry (`EntryLayout.whole`).
+    This loop reverses `heap_loop.copy_entries`, if each entry became a single record (`EntryLayout.whole`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)

@@ -66,9 +66,9 @@ class HeapWriter:
             self._out = np.empty(end - begin, np.uint8)
         layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
         read_only = data.view()
-        read_only.flags.writeable = False  # numba compiles a second version for writeable arrays
+        read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
         is_element = int(layout.kind is EntryKind.ELEMENT)
-        with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+        with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
             size = put_entries(
                 read_only, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
             )

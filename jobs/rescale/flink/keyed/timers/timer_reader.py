@@ -24,7 +24,7 @@ _BESIDE_TIMER = 8
 class TimerReader:
     """Reads the timers of key groups as records, whose state ids are those of `header` (made by `timer_header`).
 
-    A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`.
+    `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:

@@ -31,10 +31,10 @@ def _time(data: Bytes, at: Long) -> Long:
 def unmark_old(
     data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, keep: Flags
 ) -> Long:
-    """Clear the flags of old values, and of old values in maps; a value is old up to the time `cutoffs[state id]`.
+    """Clear the flags of records with an old value; values last accessed up to the time `cutoffs[state id]` are old.
 
-    `kinds` has the `EntryKind` of each state, and another number for a state without a rule. The records of lists and
-    of states without a rule stay. Returns the index of a value that is too short to have a time; -1 if there is none.
+    `kinds` has the `EntryKind` of each state; -1 for a state without a cutoff. The flags of lists and of states without
+    a cutoff do not change. Returns the index of a value that is too short to have a time; -1 if there is none.
     """
     for i in range(len(states)):
         kind = kinds[states[i]]
@@ -75,7 +75,8 @@ def shorten_lists(
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
     An element is old up to the time `until`; `code` is as for `_element_end`. The loop sets the lengths of the lists in
-    `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all can.
+    `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all lists
+    can be read.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:

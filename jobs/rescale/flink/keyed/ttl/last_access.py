@@ -1,4 +1,4 @@
-"""Times of last access in keyed state with a time to live (TTL), and the rules by which old values are left out.
+"""Finds the times of last access in keyed state with a time to live (TTL), and the rules for leaving out old values.
 
 A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
 element of a list has its own time. So has each value of a map, after its null flag; a null has no time. For Flink, a
@@ -59,7 +59,7 @@ class AgeRule(NamedTuple):
 
 
 def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
-    """Return the kind of the state's values, and the serializer after the time; None if the state has no TTL.
+    """Return the kind of the state's values, and the serializer of what follows the time; None if the state has no TTL.
 
     Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
@@ -100,7 +100,10 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
 
 
 def unreadable_time(name: str, wrong: int | None = None) -> SnapshotError | UnsupportedError:
-    """Return the error for a value of the state `name` that has no readable time; `wrong` is a list's error code."""
+    """Return the error for a value of the state `name` without a readable time.
+
+    `wrong` is the error code for a list whose elements cannot be read (`java_hash.ERROR_TEXTS`).
+    """
     if wrong == SUBCLASS:
         return UnsupportedError(
             f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[wrong]}", state=name

@@ -1,4 +1,4 @@
-"""Removal and count of old values in records: the slow twin of `YoungRecords`.
+"""Removes old values from records and counts them: the slow twin of `YoungRecords`.
 
 Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. Both share only the loop
 that finds the end of a list's element.
@@ -34,10 +34,10 @@ class LeftOut(NamedTuple):
 
 
 class OldRecords:
-    """Removes old values from batches of records, by rules for some states.
+    """Removes old values from batches of records, by the rules for some states.
 
-    `left_out` counts the old values by state. `bytes` is the number of bytes that the removal saves in canonical
-    framing at this max parallelism.
+    `left_out` has the numbers of removed rows and elements, by name of the state. `bytes` is the number of bytes that
+    the removal saves in canonical framing at `max_parallelism`.
     """
 
     def __init__(self, rules: Sequence[AgeRule], max_parallelism: int) -> None:
@@ -48,7 +48,10 @@ class OldRecords:
         self.bytes = 0
 
     def without(self, records: Records) -> Records:
-        """Return the records that stay, lists without their old elements; errors are those of `YoungRecords.of`."""
+        """Return the records that stay, with lists without their old elements.
+
+        Errors are those of `YoungRecords.of`.
+        """
         young, keep = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
             chosen = np.flatnonzero(records.states == rule.state_id)
@@ -83,7 +86,8 @@ class OldRecords:
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
-        A list has its key, the room for its length, and its runs of elements, with a comma between two of them.
+        `owners`, `begins` and `element_ends` are the runs of elements that stay. A list is its key, room for its
+        length, and its runs with a comma between two of them.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
@@ -97,7 +101,10 @@ class OldRecords:
         return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
 
     def _with_lists(self, records: Records, changed: Longs, pieces: Bytes, totals: Longs) -> Records:
-        """Return the records with these bytes, of these sizes, as the changed lists, with their new lengths."""
+        """Return the records with new bytes for the lists in `changed`, and write their new lengths.
+
+        `pieces` has the new bytes of these lists, end to end, and `totals` their sizes.
+        """
         ends = len(records.data) + np.cumsum(totals)
         columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
         key = records.key_ends[changed] - records.starts[changed]
@@ -111,7 +118,7 @@ class OldRecords:
 
 
 def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
-    """Return (list, begin, end) of each run of staying elements that lie end to end, as three arrays."""
+    """Return (list, begin, end) of each run of adjacent elements that stay, as three arrays."""
     follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
     goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
     first, last = staying & ~follows, staying & ~goes_on
@@ -119,7 +126,7 @@ def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> 
 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
-    """Return for each value with an index in `chosen` whether it is young or has no time."""
+    """Return whether each value with an index in `chosen` is young or has no time."""
     places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
     timed = np.arange(len(chosen))
@@ -135,7 +142,7 @@ def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
 
 
 def _times(data: Bytes, places: Longs) -> Longs:
-    """Return the times of last access at these places."""
+    """Return the times of last access at the offsets `places`."""
     times: Longs = data[places[:, None] + np.arange(TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
     return times
 
@@ -148,9 +155,10 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)  # with a comma
+    # An element has at least its time and a comma, except the last element of a list, which has no comma.
+    room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
-    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         count, _, wrong = age_loop.find_elements(
             records.data, records.key_ends, records.ends, chosen, code, depth, owners, begins, element_ends
         )

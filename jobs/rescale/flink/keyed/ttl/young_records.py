@@ -1,4 +1,4 @@
-"""Removal of old values from records, while a run moves them; validation uses the slow twin, `OldRecords`."""
+"""Removes old values from records while a run moves them; validation uses the slow twin, `OldRecords`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_RULE = -1
 
 
 class YoungRecords:
-    """Removes old values from batches of records, by rules for some of a header's `number_of_states` states."""
+    """Removes old values from batches of records, by the rules for some of the `number_of_states` states."""
 
     def __init__(self, rules: Sequence[AgeRule], number_of_states: int) -> None:
         self._names = {rule.state_id: rule.name for rule in rules}
@@ -57,7 +57,7 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    with np.errstate(over="ignore"):  # NumPy warns where the loop is not compiled
+    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         _, wrong = age_loop.shorten_lists(
             records.data, records.key_ends, records.ends, chosen, code, depth, rule.until, keep
         )

@@ -1,1 +1,1 @@
-"""Rows of Flink's own serializers, in modules like those of Flink."""
+"""Rows (`Serializer`) that describe Flink's own serializers, in modules like those of Flink."""

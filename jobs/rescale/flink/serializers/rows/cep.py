@@ -1,4 +1,4 @@
-"""Rows of `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
+"""Serializers in `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
 
 Matches share a buffer (`SharedBuffer`), which has each event once, with a count of references (`Lockable`). The nodes
 of the buffer lead from an event to the previous event. Their edges have the version of the match that they belong to

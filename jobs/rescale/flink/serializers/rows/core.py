@@ -1,4 +1,4 @@
-"""Rows of `flink-core`: basic types, arrays, collections, tuples, `Row`, POJOs and Kryo."""
+"""Serializers in `flink-core`: basic types, arrays, collections, tuples, `Row`, POJOs and Kryo."""
 
 from __future__ import annotations
 

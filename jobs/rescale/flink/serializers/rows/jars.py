@@ -1,4 +1,4 @@
-"""Rows of classes that are not in Flink's distribution, but in jars that a job brings along."""
+"""Serializers that are not in Flink's distribution, but in jars that a job brings along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Scala's types: `flink-scala` of Flink 1; `flink-table-api-scala` has the same classes in Flink 2."""
+"""Serializers of Scala's types: `flink-scala` of Flink 1; `flink-table-api-scala` has the same classes in Flink 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of `flink-runtime` and `flink-streaming-java`: namespaces, state with TTL, windows, timers, joins and sinks."""
+"""Serializers in `flink-runtime` and `flink-streaming-java`: namespaces, TTL state, windows, timers, joins, sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of `flink-table-runtime`: the data structures of the table API and of SQL."""
+"""Serializers in `flink-table-runtime`: the data structures of the table API and of SQL."""
 
 from __future__ import annotations
 
