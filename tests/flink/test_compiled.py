@@ -137,8 +137,8 @@ def test_digest_of_a_loop_covers_the_loops_that_it_calls() -> None:
     [
         (heap_loop.copy_entries, "walk"),
         (heap_loop.copy_entries, "SHORT"),
-        (heap_write_loop.put_entries, "walk"),
-        (heap_write_loop.put_entries, "FINE"),
+        (heap_write_loop.write_entries, "walk"),
+        (heap_write_loop.write_entries, "FINE"),
     ],
 )
 def test_digest_of_a_loop_covers_attributes_of_the_modules_that_it_names(

@@ -56,7 +56,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     try:
         listed, broadcast = read_state_list(reader), read_state_list(reader)
     except UnknownSerializer as unknown:
-        listed, broadcast = _bounded(ByteReader(data, path, start, len(data) - len(tail)), unknown)
+        listed, broadcast = _read_by_state_starts(ByteReader(data, path, start, len(data) - len(tail)), unknown)
         reader.position = len(data) - len(tail)
     at = reader.position
     if reader.raw(reader.remaining) != tail:
@@ -64,7 +64,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     return OperatorStateHeader(version, compressed, listed, broadcast)
 
 
-def _bounded(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
+def _read_by_state_starts(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
     """Return the list states and the broadcast states, found by how a state starts (`state_starts`).
 
     The serializers of the states may be unknown. A count precedes each of the two lists.

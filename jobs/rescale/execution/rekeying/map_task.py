@@ -83,7 +83,7 @@ class _OperatorSorter:
             if some_are_left_out:
                 records = records.only(records.states != LEFT_OUT)
             if self._young is not None:
-                records = self._young.of(records)
+                records = self._young.remaining(records)
             new_groups, _ = self._planned.key_groups.of(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]

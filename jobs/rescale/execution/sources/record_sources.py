@@ -107,7 +107,7 @@ class CountedBatches:
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            kept = records if self._old is None else self._old.without(records)
+            kept = records if self._old is None else self._old.remaining(records)
             if len(kept):
                 yield kept
 

@@ -37,7 +37,7 @@ def read_consumer_element(data: bytes) -> Position:
     _new_object(reader)
     cached_hash, partition = _zigzag(reader), _zigzag(reader)
     _new_object(reader)
-    topic = _string(reader)
+    topic = _read_string(reader)
     expected = _signed(31 * java_string_hash(topic) + partition)
     if cached_hash != expected:
         raise reader.error(
@@ -66,7 +66,7 @@ def _signed(number: int) -> int:
     return low - (1 << 32) if low >= 1 << 31 else low
 
 
-def _string(reader: ByteReader) -> str:
+def _read_string(reader: ByteReader) -> str:
     """Return an ASCII string, as Kryo's `Input.readString` does.
 
     In a string of 2 to 63 characters, the high bit marks the last character. Other strings have a length in front.

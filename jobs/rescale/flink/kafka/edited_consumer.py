@@ -18,17 +18,17 @@ def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
     """Return the element after the edit; None if the edit drops it. Errors are those of `read_consumer_element`."""
     old = read_consumer_element(element)
     new = edit(old)
-    return element if new == old else None if new is None else _written(element, new)
+    return element if new == old else None if new is None else _write_element(element, new)
 
 
-def _written(element: bytes, position: Position) -> bytes:
+def _write_element(element: bytes, position: Position) -> bytes:
     """Return a `Tuple2` of a `KafkaTopicPartition`, as Kryo 2.24 writes it, and the last emitted offset."""
     reader = ByteReader(element)
     reader.packed()
     topic, partition = position.partition
     out = ByteWriter().raw(element[: reader.position])
     out.u8(NEW_OBJECT).raw(_zigzag(31 * java_string_hash(topic) + partition)).raw(_zigzag(partition))
-    out.u8(NEW_OBJECT).raw(_string(topic))
+    out.u8(NEW_OBJECT).raw(_write_string(topic))
     return out.i64(_NUMBERS[position.next] if isinstance(position.next, StartAt) else position.next - 1).bytes()
 
 
@@ -46,8 +46,8 @@ def _packed(number: int) -> bytes:
     return bytes((*out, number))
 
 
-def _string(text: str) -> bytes:
-    """Return an ASCII string as Kryo's `Output.writeString` writes it; see `consumer._string`."""
+def _write_string(text: str) -> bytes:
+    """Return an ASCII string as Kryo's `Output.writeString` writes it; see `consumer._read_string`."""
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1

@@ -60,7 +60,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     read_enumerator(coordinator)  # raises for bytes that the functions below do not check
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
-    edited = (_by_subtask, _assigned, _with_status, _with_offsets)[state.version](reader, edit)
+    edited = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](reader, edit)
     return write_coordinator(Versioned(state.version, edited + reader.raw(reader.remaining)))
 
 
@@ -77,7 +77,7 @@ def write_assigned(partitions: list[TopicPartition]) -> Versioned:
     return Versioned(1, _counted(list(map(_partition, partitions))))
 
 
-def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
+def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
     """Edit an enumerator's state of version 0, which has a list of splits for each subtask."""
     version, subtasks = reader.i32(), reader.i32()
     out = ByteWriter().i32(version).i32(subtasks)
@@ -88,17 +88,17 @@ def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
     return out.bytes()
 
 
-def _assigned(reader: ByteReader, edit: Edit) -> bytes:
+def _edited_version_1(reader: ByteReader, edit: Edit) -> bytes:
     kept = [_edited_name(reader, edit) for _ in range(reader.i32())]
     return _counted([name for name in kept if name is not None])
 
 
-def _with_status(reader: ByteReader, edit: Edit) -> bytes:
+def _edited_version_2(reader: ByteReader, edit: Edit) -> bytes:
     kept = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
     return _counted([name + status for name, status in kept if name is not None])
 
 
-def _with_offsets(reader: ByteReader, edit: Edit) -> bytes:
+def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
     number, version = reader.i32(), reader.raw(4)
     kept = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
     entries = [_sized(split) + status for split, status in kept if split is not None]

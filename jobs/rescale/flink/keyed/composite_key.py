@@ -115,13 +115,13 @@ class CompositeKeys:
             chosen = np.flatnonzero(records.states == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
-            fits = self._fits(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
+            fits = self._namespaces_fit(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
             wrong[chosen[~fits]] = True
         if wrong.any():
             raise self.mismatch(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
-    def _fits(
+    def _namespaces_fit(
         records: Records,
         chosen: Longs,
         starts: Longs,

@@ -66,13 +66,13 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
         header = KeyedHeader(compressed, read_versioned(reader), read_state_list(reader))
     except UnknownSerializer as unknown:
         reader.position = start
-        return _bounded(reader, compressed, unknown)
+        return _read_by_state_starts(reader, compressed, unknown)
     if reader.remaining:
         raise reader.error("bytes between the header and the first key group", expected=0, found=reader.remaining)
     return header
 
 
-def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
+def _read_by_state_starts(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
     """Return a header with unknown serializers; its states are found by how a state starts (`state_starts`)."""
     starts = state_starts(reader)
     try:

@@ -60,12 +60,12 @@ def group_extents(
             )
     if framing is not Framing.RAW and any(low >= high for low, high in pairwise(present)):
         raise SnapshotError(
-            "the offsets of the key groups do not ascend", expected="ascending offsets", found=_descent(present)
+            "the offsets of the key groups do not ascend", expected="ascending offsets", found=_first_descent(present)
         )
     end_of = ends_by_offset(present, size)
     return tuple(None if offset == absent else (offset, end_of[offset] - offset) for offset in offsets)
 
 
-def _descent(offsets: Sequence[int]) -> str:
+def _first_descent(offsets: Sequence[int]) -> str:
     """Return the first offset that is not below the next one, with the next one, as text."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

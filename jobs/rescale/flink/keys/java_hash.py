@@ -61,31 +61,31 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
 
     if starts.shape != limits.shape:
         raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
-    code, depth = lower(program.tree)
+    instructions, depth = lower(program.tree)
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
     with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-        machine.walk(code, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
+        machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
-def walk_values(program: Program, data: Bytes, start: int, limit: int) -> tuple[Longs, str | None]:
-    """Return the ends (int64) of up to `limit` values that lie end to end from `start` on, and None.
+def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple[Longs, str | None]:
+    """Return the ends (int64) of up to `number` values that lie end to end from `start` on, and None.
 
     If a value cannot be read, return the ends of the values before it, and the description of the error.
     """
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
 
-    code, depth = lower(program.tree)
+    instructions, depth = lower(program.tree)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False
-    places = np.empty(limit, np.int64)
+    places = np.empty(number, np.int64)
     with np.errstate(over="ignore"):
-        count, wrong = machine.walk_values(code, depth, read_only, start, places)
+        count, wrong = machine.walk_values(instructions, depth, read_only, start, places)
     return places[:count], ERROR_TEXTS[wrong] or None
 
 

@@ -112,7 +112,7 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
 
 
 @compiled
-def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
+def _read_packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
     """Read a number with seven bits in each byte, the lowest bits first; return (value, its end, error code)."""
     value = np.int64(0)
     for shift in range(0, 35, 7):
@@ -127,10 +127,10 @@ def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
 
 
 @compiled
-def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
+def _read_string(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
     """Read a string; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
-    units, at, wrong = _packed(data, at, limit)
+    units, at, wrong = _read_packed(data, at, limit)
     if wrong != FINE:
         return code, False, at, wrong
     if has_null:
@@ -146,7 +146,7 @@ def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, 
         if unit < 0x80:
             at += 1
         else:
-            unit, behind, wrong = _packed(data, at, limit)
+            unit, behind, wrong = _read_packed(data, at, limit)
             if wrong != FINE or unit > 0xFFFF:
                 return code, False, at, SHORT if wrong == SHORT else BAD_CHARACTER
             at = behind
@@ -178,7 +178,7 @@ def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
 
 
 @compiled
-def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
+def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
     """Read a `BigInteger`, or a `BigDecimal` if `scaled`; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
     if limit - at < 4:
@@ -203,7 +203,7 @@ def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, 
 
 
 @compiled
-def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
+def _blob_hash(data: Bytes, at: int, size: Long, rule: int) -> Long:
     if rule == ARRAY:
         code = np.int64(1)
         for i in range(at, at + size):
@@ -220,7 +220,7 @@ def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
 
 @compiled
 def walk(
-    code: Longs,
+    instructions: Longs,
     depth: int,
     data: Bytes,
     starts: Longs,
@@ -229,7 +229,7 @@ def walk(
     codes: Codes,
     wrong: Bytes,
 ) -> None:
-    """Run the instructions `code` (n × 3) over the key at each of `starts`, never beyond the key's limit.
+    """Run `instructions` (n × 3) over the key at each of `starts`, never beyond the key's limit.
 
     Fills `ends`, `codes` (the hash codes) and `wrong`.
 
@@ -241,7 +241,7 @@ def walk(
         reason = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
         value, null, top, next_op = np.int64(0), False, -1, 0
         while reason == FINE:
-            op, a, b = code[next_op, 0], code[next_op, 1], code[next_op, 2]
+            op, a, b = instructions[next_op, 0], instructions[next_op, 1], instructions[next_op, 2]
             next_op += 1
             if op == STOP:
                 break
@@ -254,15 +254,15 @@ def walk(
                     value, null = _fixed(data, at, a, b)
                     at += a
             elif op == TEXT:
-                value, null, at, reason = _text(data, at, limit, a)
+                value, null, at, reason = _read_string(data, at, limit, a)
             elif op == NUMBER:
-                value, null, at, reason = _number(data, at, limit, a)
+                value, null, at, reason = _read_number(data, at, limit, a)
             elif op == BLOB:
                 size = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):
                     reason = SHORT if limit - at < 4 else BAD_LENGTH
                 else:
-                    value, null = _blob(data, at + 4, size, a), False
+                    value, null = _blob_hash(data, at + 4, size, a), False
                     at += 4 + size
             elif op == PUSH:
                 top += 1
@@ -350,8 +350,8 @@ def walk(
 
 
 @compiled
-def walk_values(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
-    """Run the instructions `code` over values that lie end to end from `start` on; fill `places` with their ends.
+def walk_values(instructions: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
+    """Run `instructions` over values that lie end to end from `start` on; fill `places` with their ends.
 
     The loop stops at the first wrong value. Returns (number of values before the wrong one, error code).
     """
@@ -359,7 +359,7 @@ def walk_values(code: Longs, depth: int, data: Bytes, start: int, places: Longs)
     codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)
     begin[0], limit[0] = start, len(data)
     for i in range(len(places)):
-        walk(code, depth, data, begin, limit, places[i : i + 1], codes, wrong)
+        walk(instructions, depth, data, begin, limit, places[i : i + 1], codes, wrong)
         if wrong[0] != FINE:
             return i, np.int64(wrong[0])
         begin[0] = places[i]

@@ -93,7 +93,7 @@ class ClassWithHashCode:
             return fold.booleans is not None and field.removeprefix(_BOOLEAN) in self.booleans
         return field in self.fields
 
-    def primitive(self) -> tuple[str, ...]:
+    def fields_as_primitives(self) -> tuple[str, ...]:
         """Return the names of all fields in a formula for which every boolean field is primitive: `boolean NAME`."""
         return tuple(_BOOLEAN + field if field in self.booleans else field for field in self.fields)
 
@@ -197,7 +197,7 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
 def _spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield tuple(own.fields for own in classes)
     if fold.booleans is not None and any(own.booleans for own in classes):
-        yield tuple(own.primitive() for own in classes)
+        yield tuple(own.fields_as_primitives() for own in classes)
 
 
 _Fields = tuple[str, ...]

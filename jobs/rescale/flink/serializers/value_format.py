@@ -51,19 +51,19 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
     """
     match tree:
         case Fixed(size, rule):
-            return _fixed(reader.raw(size), rule)
+            return _format_fixed(reader.raw(size), rule)
         case Text(has_null):
-            return _text(reader, has_null=has_null)
+            return _format_string(reader, has_null=has_null)
         case Number(scaled):
-            return _number(reader, scaled=scaled)
+            return _format_number(reader, scaled=scaled)
         case Blob():
             return format_bytes(reader.blob())
         case Sequence(fields) | Product(fields):
             return f"({', '.join(format_value(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
-            return _row(fields, reader, has_kind=has_kind)
+            return _format_row(fields, reader, has_kind=has_kind)
         case Repeat(items):
-            return f"[{', '.join(_item(items, reader) for _ in range(reader.count(1)))}]"
+            return f"[{', '.join(_format_item(items, reader) for _ in range(reader.count(1)))}]"
         case Union(left, right, right_tag):
             return format_value(right if _is_right(reader, right_tag) else left, reader)
         case Nullable(inner, padding):
@@ -72,7 +72,7 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
             reader.raw(padding)
             return NULL
         case Flagged(names=names, fields=fields):
-            return _object(names, fields, reader)
+            return _format_object(names, fields, reader)
         case Deep(inner):
             return format_value(inner, reader)
 
@@ -82,7 +82,7 @@ def format_bytes(data: bytes) -> str:
     return f"0x{data.hex()}"
 
 
-def _fixed(data: bytes, rule: FixedHash) -> str:
+def _format_fixed(data: bytes, rule: FixedHash) -> str:
     if rule in _INTEGERS:
         return str(int.from_bytes(data, "big", signed=True))
     if rule is FixedHash.BOOLEAN:
@@ -94,7 +94,7 @@ def _fixed(data: bytes, rule: FixedHash) -> str:
     return format_bytes(data)
 
 
-def _text(reader: ByteReader, *, has_null: bool) -> str:
+def _format_string(reader: ByteReader, *, has_null: bool) -> str:
     at, units = reader.position, reader.packed()
     if has_null and units == 0:
         return NULL
@@ -110,7 +110,7 @@ def _quoted(utf16: bytes) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _number(reader: ByteReader, *, scaled: bool) -> str:
+def _format_number(reader: ByteReader, *, scaled: bool) -> str:
     at, size = reader.position, reader.i32()
     if not 0 <= size - len(_SHORTCUTS) <= reader.remaining and not 0 <= size < len(_SHORTCUTS):
         raise reader.error("an impossible length", at=at, found=size)
@@ -126,7 +126,7 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
     return f"{digits}E{-scale}" if scale else digits
 
 
-def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
+def _format_item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
     return ": ".join(format_value(item, reader) for item in items)
 
 
@@ -137,7 +137,7 @@ def _is_right(reader: ByteReader, right_tag: int) -> bool:
     return tag == right_tag
 
 
-def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
+def _format_row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
     first = 2 if has_kind else 0
     mask = reader.raw((first + len(fields) + 7) // 8)
     values = []
@@ -147,7 +147,7 @@ def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) ->
     return f"Row({', '.join(values)})"
 
 
-def _object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteReader) -> str:
+def _format_object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteReader) -> str:
     at, flags = reader.position, reader.u8()
     if flags == _NULL_FLAG:
         return NULL

@@ -123,8 +123,8 @@ def test_old_values_are_left_out_by_fast_path_and_slow_twin(group: list[Record],
     everything = batch(group, max_parallelism)
     before = content(everything)
     slow = OldRecords(RULES, max_parallelism)
-    assert content(YoungRecords(RULES, 5).of(everything)) == staying
-    young = slow.without(everything)
+    assert content(YoungRecords(RULES, 5).remaining(everything)) == staying
+    young = slow.remaining(everything)
     assert content(young) == staying
     assert content(everything) == before == group
     totals = dict.fromkeys(NAMES.values(), LeftOut())
@@ -139,8 +139,8 @@ def test_old_values_are_left_out_by_fast_path_and_slow_twin(group: list[Record],
 def test_state_without_a_rule_stays_unchanged() -> None:
     group = [Record(VALUE, b"k", b"short"), Record(NUMBERS, b"k", b"no list")]
     rules = [rule for rule in RULES if rule.state_id == MAP]
-    assert content(YoungRecords(rules, 5).of(batch(group, 128))) == group
-    assert content(OldRecords(rules, 128).without(batch(group, 128))) == group
+    assert content(YoungRecords(rules, 5).remaining(batch(group, 128))) == group
+    assert content(OldRecords(rules, 128).remaining(batch(group, 128))) == group
     assert read_group(write_group(3, group, 128), 128)[0][1] == group[0]
 
 
@@ -165,7 +165,7 @@ SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
 def test_value_without_a_readable_time_is_refused(
     rules: Sequence[AgeRule], record: Record, error: type[RescaleError]
 ) -> None:
-    for work in (YoungRecords(rules, 5).of, OldRecords(rules, 128).without):
+    for work in (YoungRecords(rules, 5).remaining, OldRecords(rules, 128).remaining):
         with pytest.raises(error) as caught:
             work(batch([record], 128))
         assert [caught.value.state] == [rule.name for rule in rules if rule.state_id == record.state]

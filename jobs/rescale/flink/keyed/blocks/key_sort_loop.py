@@ -39,7 +39,7 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
     waiting = [(borders[i], borders[i + 1], np.int64(0)) for i in range(len(borders) - 1)]
     while len(waiting):
         first, last, depth = waiting.pop()
-        depth += _words_at(data, begins, ends, order, key_words, first, last, depth)
+        depth += _fill_words(data, begins, ends, order, key_words, first, last, depth)
         chosen = np.argsort(key_words[first:last])
         order[first:last] = order[first:last][chosen]
         key_words[first:last] = key_words[first:last][chosen]
@@ -49,14 +49,14 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
             while end < last and key_words[end] == key_words[begin]:
                 end += 1
             if end - begin > 1:
-                longer = _by_length(begins, ends, order, begin, end, depth + 8)
+                longer = _sort_by_length(begins, ends, order, begin, end, depth + 8)
                 if end - longer > 1:
                     waiting.append((longer, end, depth + 8))
             begin = end
 
 
 @compiled
-def _words_at(
+def _fill_words(
     data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, first: Long, last: Long, depth: Long
 ) -> Long:
     """Fill `key_words[first:last]` with the words of these keys at `depth`, after the bytes that all keys share there.
@@ -78,7 +78,7 @@ def _words_at(
 
 
 @compiled
-def _by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
+def _sort_by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
     """Move keys of at most `size` bytes to the front, sorted by length; return where the longer keys begin.
 
     The first `size` bytes of all these keys are equal, so a shorter key precedes a longer one.

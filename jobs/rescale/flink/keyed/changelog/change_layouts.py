@@ -52,7 +52,7 @@ class ChangeLayout:
     """Layout of the changes of a state.
 
     `first` is the program of a value, a list's element, a map's user key or a timer, and `second` that of a map's
-    value; None if the type is unknown. If `ambiguous`, neither the key nor the namespace has a fixed length, so a
+    value; None if the type is unknown. If `has_lengths`, neither the key nor the namespace has a fixed length, so a
     composite key contains their lengths.
     """
 
@@ -62,7 +62,7 @@ class ChangeLayout:
     namespace: Program
     first: Program | None
     second: Program | None
-    ambiguous: bool
+    has_lengths: bool
 
     @property
     def operations(self) -> frozenset[Operation]:
@@ -92,10 +92,10 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
         raise UnsupportedError("the state has no value serializer")
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
-        return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
+        return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, has_lengths=False)
     kind, parts = content_of(state, value)
     first, second = (*(map(compile_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
         first = compile_program(parts[0])  # must be known: a user key precedes each value, and has no length in front
-    ambiguous = key.fixed_length is None and namespace.fixed_length is None
-    return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
+    has_lengths = key.fixed_length is None and namespace.fixed_length is None
+    return ChangeLayout(state, kind, key, namespace, first, second, has_lengths)

@@ -32,7 +32,7 @@ class Overlay:
         self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
         for change in parsed_changes(changes, layouts, max_parallelism):
             self._states[change.state].apply(change)
-        self._needed = {i: _needed(state) for i, state in self._states.items()}
+        self._references = {i: _count_references(state) for i, state in self._states.items()}
         self._cleared_sizes = {i: {len(scope) for scope in state.cleared} for i, state in self._states.items()}
         self._old_values: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
         self._prefix = prefix_size(max_parallelism)
@@ -56,7 +56,7 @@ class Overlay:
                 kept[i] = not self._is_cleared(state_id, key)
                 continue
             kept[i] = False
-            if key in self._needed[state_id]:
+            if key in self._references[state_id]:
                 self._old_values[state_id][key] = data[limit + LENGTH_SIZE : end]
                 if self._depends_on_itself_only(state_id, key, new_value):
                     self._add_record(state_id, key, new_value, batch)
@@ -85,14 +85,14 @@ class Overlay:
     def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
         """Whether a new value needs only the base record with its own key, and no other new value needs this record."""
         used = sum(isinstance(part, OldValue) for part in new_value.parts)
-        return used == 1 and self._needed[state_id][key] == 1 and OldValue(key) in new_value.parts
+        return used == 1 and self._references[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
         cleared = self._states[state_id].cleared
         return any(key[:size] in cleared for size in self._cleared_sizes[state_id])
 
 
-def _needed(state: ReplayedState) -> Counter[bytes]:
+def _count_references(state: ReplayedState) -> Counter[bytes]:
     """Return how many new values refer to the old value of each base record, by key."""
     return Counter(
         part.key for new_value in state.new_values.values() for part in new_value.parts if isinstance(part, OldValue)

@@ -91,7 +91,7 @@ class ReplayedState:
         return parts[0]
 
     def _apply_to_value(self, change: Change) -> None:
-        scope = self._scope(change.key, change.namespace)
+        scope = self._composite_key(change.key, change.namespace)
         match change.operation:
             case Operation.CLEAR:
                 self._put(change, scope)
@@ -123,12 +123,12 @@ class ReplayedState:
         The payload is `target number:i32 source*`; the target is also the namespace of the change.
         """
         payload, namespace = change.payload, self.layout.namespace
-        yield self._scope(change.key, change.namespace)
+        yield self._composite_key(change.key, change.namespace)
         (at,) = self._ends(change, namespace, 0, 1)
         number = self._count(change, at)
         begin = at + _COUNT_SIZE
         for end in self._ends(change, namespace, begin, number):
-            yield self._scope(change.key, payload[begin:end])
+            yield self._composite_key(change.key, payload[begin:end])
             begin = end
         self._check_end(change, begin)
 
@@ -147,7 +147,7 @@ class ReplayedState:
         return tuple(values)
 
     def _apply_to_map(self, change: Change) -> None:
-        scope = self._scope(change.key, change.namespace)
+        scope = self._composite_key(change.key, change.namespace)
         match change.operation:
             case Operation.CLEAR:
                 for key in self._items.pop(scope, ()):
@@ -192,9 +192,9 @@ class ReplayedState:
             begin = end
         self._check_end(change, begin)
 
-    def _scope(self, key: bytes, namespace: bytes) -> bytes:
+    def _composite_key(self, key: bytes, namespace: bytes) -> bytes:
         """Return a composite key without its key group (`SerializedCompositeKeyBuilder`)."""
-        if not self.layout.ambiguous:
+        if not self.layout.has_lengths:
             return key + namespace
         return b"".join((key, _length(len(key)), namespace, _length(len(namespace))))
 

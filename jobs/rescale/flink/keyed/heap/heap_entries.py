@@ -41,8 +41,8 @@ class EntryLayout:
     """Layout of the entries of a state.
 
     `first` is the type of the value, a list's element, a map's user key, or a queue's element, and `second` that of a
-    map's value. If `ambiguous`, neither the key nor the namespace has a fixed length, so a composite key contains their
-    lengths.
+    map's value. If `has_lengths`, neither the key nor the namespace has a fixed length, so a composite key contains
+    their lengths.
     """
 
     kind: EntryKind
@@ -50,7 +50,7 @@ class EntryLayout:
     key: TypeTree
     first: TypeTree
     second: TypeTree
-    ambiguous: bool
+    has_lengths: bool
 
     @property
     def whole(self) -> EntryLayout:
@@ -107,8 +107,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer_key = compile_program(serializer_of(state, SerializerKey.VALUE).nested[0])
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
-        return EntryLayout(EntryKind.ELEMENT, _NOTHING, _NOTHING, timer, _NOTHING, ambiguous=False)
-    ambiguous = key.fixed_length is None and namespace.fixed_length is None
+        return EntryLayout(EntryKind.ELEMENT, _NOTHING, _NOTHING, timer, _NOTHING, has_lengths=False)
+    has_lengths = key.fixed_length is None and namespace.fixed_length is None
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
         raise UnsupportedError("the state has no value serializer")
@@ -116,7 +116,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
         raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
-    return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
+    return EntryLayout(kind, namespace.tree, key.tree, first, second, has_lengths)
 
 
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:

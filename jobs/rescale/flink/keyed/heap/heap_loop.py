@@ -26,18 +26,22 @@ DELIMITER = 0x2C
 
 
 @compiled
-def walked(
-    code: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
+def end_of_value(
+    instructions: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
     Values of fixed size, such as most namespaces and numbers, are measured without the machine.
     """
-    if code[0, 0] == machine.FIXED and code[1, 0] == machine.STOP and code[0, 2] != machine.BOOLEAN:
-        end = at + code[0, 1]
+    if (
+        instructions[0, 0] == machine.FIXED
+        and instructions[1, 0] == machine.STOP
+        and instructions[0, 2] != machine.BOOLEAN
+    ):
+        end = at + instructions[0, 1]
         return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
     numbers[0], numbers[1] = at, len(data)
-    machine.walk(code, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, wrong)
+    machine.walk(instructions, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, wrong)
     return numbers[2], np.int64(wrong[0])
 
 
@@ -55,13 +59,13 @@ def _put_length(length: Long, out: Bytes, at: Long) -> Long:
 
 
 @compiled
-def _put_key(data: Bytes, begin: Long, key: Long, end: Long, ambiguous: int, out: Bytes, at: Long) -> Long:
-    """Write the key `data[key:end]`, then the namespace `data[begin:key]`; return their end."""
-    at = copy_bytes(data, key, end, out, at)
-    if ambiguous:
-        at = _put_length(end - key, out, at)
-    at = copy_bytes(data, begin, key, out, at)
-    return _put_length(key - begin, out, at) if ambiguous else at
+def _put_key(data: Bytes, begin: Long, key_start: Long, end: Long, has_lengths: int, out: Bytes, at: Long) -> Long:
+    """Write the key `data[key_start:end]`, then the namespace `data[begin:key_start]`; return their end."""
+    at = copy_bytes(data, key_start, end, out, at)
+    if has_lengths:
+        at = _put_length(end - key_start, out, at)
+    at = copy_bytes(data, begin, key_start, out, at)
+    return _put_length(key_start - begin, out, at) if has_lengths else at
 
 
 @compiled
@@ -75,13 +79,13 @@ def copy_entries(
     data: Bytes,
     at: Long,
     kind: int,
-    namespace: Longs,
-    key: Longs,
-    first: Longs,
-    second: Longs,
+    namespace_program: Longs,
+    key_program: Longs,
+    first_program: Longs,
+    second_program: Longs,
     depth: int,
-    ambiguous: int,
-    prefix: int,
+    has_lengths: int,
+    prefix_size: int,
     place: Longs,
     held: Bytes,
     out: Bytes,
@@ -93,9 +97,10 @@ def copy_entries(
     """Convert the entries at `at` to records in `out` at `filled`; `place` has the number of remaining entries.
 
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
-    a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix`
-    zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map becomes a record.
-    If neither the key nor the namespace has a fixed length (`ambiguous`), each has its length after it.
+    a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with
+    `prefix_size` zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map
+    becomes a record. If neither the key nor the namespace has a fixed length (`has_lengths`), each has its length after
+    it.
 
     The loop stops if the last three arrays, `out`, or `held` are full, or if an entry or item is not complete in
     `data`. `held` keeps the key and the namespace of a map for its items. Returns (number of records, start of the next
@@ -104,9 +109,9 @@ def copy_entries(
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, wrong = 0, np.int64(FINE)
     while count < len(starts) and (place[ENTRIES] or place[ITEMS]):
-        record = filled + prefix
+        record = filled + prefix_size
         if place[ITEMS]:
-            user_key, wrong = walked(first, depth, data, at, numbers, hashes, flags)
+            user_key, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and user_key >= len(data):
                 wrong = np.int64(machine.SHORT)
             if wrong != FINE:
@@ -115,7 +120,7 @@ def copy_entries(
             if data[user_key] > 1:
                 wrong = np.int64(machine.BAD_FLAG)
             elif not data[user_key]:
-                end, wrong = walked(second, depth, data, end, numbers, hashes, flags)
+                end, wrong = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
             if wrong != FINE:
                 break
             if record + place[HELD] + end - at + LENGTH_SIZE > len(out):
@@ -127,7 +132,7 @@ def copy_entries(
             at = end
             place[ITEMS] -= 1
         elif kind == ELEMENT:
-            end, wrong = walked(first, depth, data, at, numbers, hashes, flags)
+            end, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and record + end - at + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
             if wrong != FINE:
@@ -137,44 +142,44 @@ def copy_entries(
             at = end
             place[ENTRIES] -= 1
         else:
-            of_key, wrong = walked(namespace, depth, data, at, numbers, hashes, flags)
+            key_start, wrong = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
             if wrong != FINE:
                 break
-            value, wrong = walked(key, depth, data, of_key, numbers, hashes, flags)
+            value_start, wrong = end_of_value(key_program, depth, data, key_start, numbers, hashes, flags)
             if wrong != FINE:
                 break
-            size = value - at + 2 * _LONGEST_LENGTH
+            size = value_start - at + 2 * _LONGEST_LENGTH
             items = np.int64(0)
             if kind != VALUE:
-                if value + 4 > len(data):
+                if value_start + 4 > len(data):
                     wrong = np.int64(machine.SHORT)
                     break
-                items = read_u32(data, value)
+                items = read_u32(data, value_start)
                 if items > 0x7FFFFFFF:
                     wrong = np.int64(machine.BAD_LENGTH)
                     break
             if kind != VALUE and items == 0:  # empty lists and maps have no record
-                at = value + 4
+                at = value_start + 4
                 place[ENTRIES] -= 1
                 continue
             if kind == MAP:
                 if size > len(held):
                     wrong = np.int64(NO_ROOM_TO_HOLD)
                     break
-                place[HELD] = _put_key(data, at, of_key, value, ambiguous, held, np.int64(0))
+                place[HELD] = _put_key(data, at, key_start, value_start, has_lengths, held, np.int64(0))
                 place[ITEMS] = items
                 place[ENTRIES] -= 1
-                at = value + 4
+                at = value_start + 4
                 continue
             if record + size + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
                 break
-            limit = _put_key(data, at, of_key, value, ambiguous, out, record)
+            limit = _put_key(data, at, key_start, value_start, has_lengths, out, record)
             behind = limit + LENGTH_SIZE
-            end = value if kind == VALUE else value + 4
+            end = value_start if kind == VALUE else value_start + 4
             for i in range(1 if kind == VALUE else items):
                 begin = end
-                end, wrong = walked(first, depth, data, begin, numbers, hashes, flags)
+                end, wrong = end_of_value(first_program, depth, data, begin, numbers, hashes, flags)
                 if wrong == FINE and behind + 1 + end - begin > len(out):
                     wrong = np.int64(NO_ROOM)
                 if wrong != FINE:

@@ -119,9 +119,9 @@ class HeapReader:
                     block.bytes,
                     block.at,
                     loop.kind,
-                    *loop.codes,
+                    *loop.programs,
                     loop.depth,
-                    loop.ambiguous,
+                    loop.has_lengths,
                     self._prefix,
                     place,
                     self._held,
@@ -178,9 +178,9 @@ class _LoopArguments(NamedTuple):
     """Arguments of `copy_entries` for a state, and whether each of its entries has at least one byte."""
 
     kind: int
-    codes: tuple[Longs, Longs, Longs, Longs]
+    programs: tuple[Longs, Longs, Longs, Longs]
     depth: int
-    ambiguous: int
+    has_lengths: int
     takes_bytes: bool
 
 
@@ -193,6 +193,6 @@ def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),
-        int(layout.ambiguous),
+        int(layout.has_lengths),
         counted or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
     )

@@ -23,8 +23,16 @@ def _size_of_length(length: Long) -> Long:
 
 
 @compiled
-def put_entries(
-    data: Bytes, begin: Long, end: Long, prefix: int, element: int, key: Longs, depth: int, ambiguous: int, out: Bytes
+def write_entries(
+    data: Bytes,
+    begin: Long,
+    end: Long,
+    prefix_size: int,
+    is_element: int,
+    key_program: Longs,
+    depth: int,
+    has_lengths: int,
+    out: Bytes,
 ) -> Long:
     """Convert the records of a block to entries in `out`; return the end of the entries, or -1 if a key is malformed.
 
@@ -33,17 +41,17 @@ def put_entries(
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
-        start, limit = begin + LENGTH_SIZE + prefix, begin + LENGTH_SIZE + read_u32(data, begin)
+        start, limit = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         value, begin = limit + LENGTH_SIZE, limit + LENGTH_SIZE + read_u32(data, limit)
-        if element:
+        if is_element:
             at = copy_bytes(data, start, limit, out, at)
             continue
         numbers[0], numbers[1] = start, limit
-        machine.walk(key, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
+        machine.walk(key_program, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
         if flags[0] != machine.FINE:
             return np.int64(-1)
         namespace = numbers[2]
-        if ambiguous:
+        if has_lengths:
             namespace += _size_of_length(numbers[2] - start)
             size = np.int64(1)
             while size < 4 and _size_of_length(limit - namespace - size) != size:

@@ -60,17 +60,17 @@ class HeapWriter:
             yield self._entries(state_id, *block)
 
     def _entries(self, state_id: int, data: Bytes, begin: int, end: int) -> memoryview:
-        from rescale.flink.keyed.heap.heap_write_loop import put_entries
+        from rescale.flink.keyed.heap.heap_write_loop import write_entries
 
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
-        layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
+        layout, (instructions, depth) = self._layouts[state_id], self._keys[state_id]
         read_only = data.view()
         read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
         is_element = int(layout.kind is EntryKind.ELEMENT)
         with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-            size = put_entries(
-                read_only, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
+            size = write_entries(
+                read_only, begin, end, self._prefix, is_element, instructions, depth, int(layout.has_lengths), self._out
             )
         if size < 0:
             state = self._header.states[state_id].name

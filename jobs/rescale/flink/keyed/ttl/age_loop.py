@@ -12,7 +12,7 @@ from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.heap.heap_entries import EntryKind
-from rescale.flink.keyed.heap.heap_loop import DELIMITER, FINE, walked
+from rescale.flink.keyed.heap.heap_loop import DELIMITER, FINE, end_of_value
 from rescale.flink.keyed.ttl.last_access import TIME_SIZE
 from rescale.flink.keys import machine
 
@@ -54,15 +54,15 @@ def unmark_old(
 
 @compiled
 def _element_end(
-    data: Bytes, at: Long, end: Long, code: Longs, depth: int, numbers: Longs, hashes: Codes, flags: Bytes
+    data: Bytes, at: Long, end: Long, instructions: Longs, depth: int, numbers: Longs, hashes: Codes, flags: Bytes
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
 
-    The machine program `code` reads an element after its time; the last three arrays are scratch space.
+    The `instructions` (of `machine`) read an element after its time; the last three arrays are scratch space.
     """
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)
-    behind, wrong = walked(code, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
+    behind, wrong = end_of_value(instructions, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
     if wrong == FINE and behind < end and (data[behind] != DELIMITER or behind + 1 == end):
         wrong = np.int64(machine.BAD_FLAG)
     return behind, wrong
@@ -70,20 +70,20 @@ def _element_end(
 
 @compiled
 def shorten_lists(
-    data: Bytes, key_ends: Longs, ends: Longs, chosen: Longs, code: Longs, depth: int, until: Long, keep: Flags
+    data: Bytes, key_ends: Longs, ends: Longs, chosen: Longs, instructions: Longs, depth: int, until: Long, keep: Flags
 ) -> tuple[Long, Long]:
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
-    An element is old up to the time `until`; `code` is as for `_element_end`. The loop sets the lengths of the lists in
-    `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all lists
-    can be read.
+    An element is old up to the time `until`; `instructions` are as for `_element_end`. The loop sets the lengths of the
+    lists in `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if
+    all lists can be read.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
-            behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
+            behind, wrong = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
             if wrong != FINE:
                 return i, wrong
             if _time(data, at) > until:
@@ -108,7 +108,7 @@ def find_elements(
     key_ends: Longs,
     ends: Longs,
     chosen: Longs,
-    code: Longs,
+    instructions: Longs,
     depth: int,
     owners: Longs,
     begins: Longs,
@@ -125,7 +125,7 @@ def find_elements(
     for i in chosen:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
-            behind, wrong = _element_end(data, at, end, code, depth, numbers, hashes, flags)
+            behind, wrong = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
             if wrong != FINE:
                 return count, i, wrong
             owners[count], begins[count], element_ends[count] = i, at, behind

@@ -47,10 +47,10 @@ class OldRecords:
         self.left_out = {rule.name: LeftOut() for rule in rules}
         self.bytes = 0
 
-    def without(self, records: Records) -> Records:
+    def remaining(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements.
 
-        Errors are those of `YoungRecords.of`.
+        Errors are those of `YoungRecords.remaining`.
         """
         young, keep = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
@@ -154,13 +154,13 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     from rescale.flink.keys.lowering import lower
 
     assert rule.element is not None
-    code, depth = lower(rule.element)
+    instructions, depth = lower(rule.element)
     # An element has at least its time and a comma, except the last element of a list, which has no comma.
     room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         count, _, wrong = age_loop.find_elements(
-            records.data, records.key_ends, records.ends, chosen, code, depth, owners, begins, element_ends
+            records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
         )
     if wrong != machine.FINE:
         raise unreadable_time(rule.name, int(wrong))

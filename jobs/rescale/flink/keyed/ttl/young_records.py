@@ -26,7 +26,7 @@ class YoungRecords:
         for rule in rules:
             self._kinds[rule.state_id], self._cutoffs[rule.state_id] = rule.kind, rule.until
 
-    def of(self, records: Records) -> Records:
+    def remaining(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements; `records` does not change.
 
         Raises `SnapshotError` for a value without a time, and `UnsupportedError` for an element without a known end.
@@ -56,10 +56,10 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
     from rescale.flink.keys.lowering import lower
 
     assert rule.element is not None
-    code, depth = lower(rule.element)
+    instructions, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
         _, wrong = age_loop.shorten_lists(
-            records.data, records.key_ends, records.ends, chosen, code, depth, rule.until, keep
+            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, keep
         )
     if wrong != machine.FINE:
         raise unreadable_time(rule.name, int(wrong))
