@@ -154,7 +154,7 @@ class _ObjectStream:
         return self.handles[number]
 
     def _reserve_handle(self) -> int:
-        """Reserve and return the handle of an item; call it before the items inside are read."""
+        """Reserve the next handle for an item, and return it; call this before the items inside are read."""
         self.handles.append(None)
         return len(self.handles) - 1
 

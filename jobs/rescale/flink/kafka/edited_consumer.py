@@ -22,7 +22,7 @@ def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
 
 
 def _write_element(element: bytes, position: Position) -> bytes:
-    """Return a `Tuple2` of a `KafkaTopicPartition`, as Kryo 2.24 writes it, and the last emitted offset."""
+    """Return `element` with another position: a `Tuple2` of a `KafkaTopicPartition` (Kryo 2.24) and an offset."""
     reader = ByteReader(element)
     reader.packed()
     topic, partition = position.partition
@@ -33,7 +33,7 @@ def _write_element(element: bytes, position: Position) -> bytes:
 
 
 def _zigzag(number: int) -> bytes:
-    """Return the low 32 bits as Kryo's `Output.writeInt(value, false)` writes them."""
+    """Return the low 32 bits of a number as Kryo's `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
     return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 

@@ -16,7 +16,7 @@ from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keys.java_strings import java_string_hash
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""Names that Kafka accepts (`org.apache.kafka.common.internals.Topic`)."""
+"""Pattern of the topic names that Kafka accepts (`org.apache.kafka.common.internals.Topic`)."""
 
 
 class TopicPartition(NamedTuple):

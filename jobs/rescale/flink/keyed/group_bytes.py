@@ -32,7 +32,7 @@ class GroupBytes:
     def fill(self) -> bool:
         """Append chunks until the unconsumed bytes have at least doubled; return whether there were any chunks.
 
-        A reader restarts at an incomplete entry after each call, and doubling bounds how often it does. Raises
+        After each call, a reader starts again at the incomplete entry; doubling bounds the number of restarts. Raises
         `UnsupportedError` for an entry of more than `LARGEST_RECORD` bytes.
         """
         available = len(self.bytes) - self.at

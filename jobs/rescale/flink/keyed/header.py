@@ -25,7 +25,7 @@ LEFT_OUT = -1
 """New id of a state that a merged header does not list."""
 
 MOST_UNKNOWN_STATES = 64
-"""Most states of a stream whose header cannot be read because a serializer is unknown."""
+"""Number of states to allow in a stream whose header cannot be read because a serializer is unknown."""
 
 
 @dataclass(frozen=True)

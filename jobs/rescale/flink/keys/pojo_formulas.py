@@ -63,9 +63,12 @@ FOLDS = {
     "7x31": Fold(7, 31),
     "1x59": Fold(1, 59),
 }
-"""The folds to try. `objects-hash` is `Objects.hash`, `Arrays.hashCode`, Eclipse; `record` is Java's records, Kotlin's
-data classes, IntelliJ IDEA; `17x31` is in "Effective Java", `17x37` in `HashCodeBuilder` of Apache Commons; `1x59` is
-Lombok before it counted nulls."""
+"""The folds to try, by name, and where they come from.
+
+`objects-hash` is the fold of `Objects.hash`, `Arrays.hashCode` and Eclipse; `record` that of Java's records, Kotlin's
+data classes and IntelliJ IDEA; `17x31` that of "Effective Java"; `17x37` that of `HashCodeBuilder` in Apache Commons;
+and `1x59` that of Lombok before it counted nulls.
+"""
 
 _NUMBERS = re.compile(r"(\d{1,10})x(\d{1,10})")
 _FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")

@@ -9,7 +9,7 @@ LENGTH_SIZE = 4
 """Size in bytes of the length in front of a key or a value."""
 
 FLAG = 0x80
-"""Bit of a key's first byte: a state id follows the record."""
+"""Bit in the first byte of a key; if it is set, a state id follows the record."""
 
 END_OF_GROUP = 0xFFFF
 """Mark in place of the next state's id."""
