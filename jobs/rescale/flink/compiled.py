@@ -97,7 +97,7 @@ else:
                 with suppress(OSError):
                     self.flush()  # type: ignore[no-untyped-call]
             if overload is None:
-                compiling.begins(is_cached=True)
+                compiling.notify_listeners(is_cached=True)
             return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
@@ -108,7 +108,7 @@ else:
         """Cache that keeps nothing, because numba finds no writable directory."""
 
         def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
-            compiling.begins(is_cached=False)
+            compiling.notify_listeners(is_cached=False)
 
         def cached_signatures(self, codegen: Any) -> list[Any]:  # noqa: ARG002
             return []

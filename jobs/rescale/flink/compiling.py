@@ -18,7 +18,7 @@ def notify_once(listener: Callable[[bool], None]) -> None:
     _listeners.append(listener)
 
 
-def begins(*, is_cached: bool) -> None:
+def notify_listeners(*, is_cached: bool) -> None:
     """Call all listeners with `is_cached` and remove them, because a loop is about to be compiled."""
     while _listeners:
         _listeners.pop()(is_cached)

@@ -30,7 +30,7 @@ def walk_records(
     origin: int,
     groups: Longs,
     group_starts: Longs,
-    prefix: int,
+    prefix_size: int,
     number_of_states: int,
     place: Longs,
     starts: Longs,
@@ -66,7 +66,7 @@ def walk_records(
         if end - at < needs:
             break
         key = read_u32(data, begin)
-        if key > 0x7FFFFFFF or key < prefix:
+        if key > 0x7FFFFFFF or key < prefix_size:
             wrong = BAD_LENGTH
             break
         needs += key + LENGTH_SIZE
@@ -81,12 +81,12 @@ def walk_records(
         if end - at < needs:
             break
         group = np.int64(data[begin + LENGTH_SIZE] & 0x7F)
-        if prefix == 2:
+        if prefix_size == 2:
             group = group << 8 | np.int64(data[begin + LENGTH_SIZE + 1])
         if group != groups[i]:
             wrong = FOREIGN
             break
-        starts[count] = begin + LENGTH_SIZE + prefix
+        starts[count] = begin + LENGTH_SIZE + prefix_size
         key_ends[count] = begin + LENGTH_SIZE + key
         ends[count] = begin + 2 * LENGTH_SIZE + key + value
         states[count] = state

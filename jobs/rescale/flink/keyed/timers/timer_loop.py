@@ -15,20 +15,20 @@ _SIGN = 0x80
 
 @compiled
 def copy_timers(
-    data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, key_ends: Longs
+    data: Bytes, begin: int, ends: Longs, prefix_size: int, out: Bytes, at: Long, starts: Longs, key_ends: Longs
 ) -> tuple[int, Long]:
     """Convert timers to records in `out`, from `at` on, until `out` is full.
 
     The timers lie end to end from `begin` on, and end at `ends`. A timer `key namespace time` becomes the record
-    `prefix time key namespace valueLength`, with `prefix` zero bytes, a flipped sign bit of the time, and no value.
-    Returns (number of converted timers, end of their records in `out`).
+    `prefix time key namespace valueLength`, with `prefix_size` zero bytes, a flipped sign bit of the time, and no
+    value. Returns (number of converted timers, end of their records in `out`).
     """
     for i in range(len(ends)):
         size = ends[i] - begin
-        if prefix + size + LENGTH_SIZE > len(out) - at:
+        if prefix_size + size + LENGTH_SIZE > len(out) - at:
             return i, at
-        out[at : at + prefix] = 0
-        at += prefix
+        out[at : at + prefix_size] = 0
+        at += prefix_size
         starts[i] = at
         out[at : at + _TIME_SIZE] = data[ends[i] - _TIME_SIZE : ends[i]]
         out[at] ^= _SIGN
@@ -42,14 +42,14 @@ def copy_timers(
 
 
 @compiled
-def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -> Long:
+def copy_records(data: Bytes, begin: Long, end: Long, prefix_size: int, out: Bytes) -> Long:
     """Convert the records of a block to timers in `out`; return the end of the timers. The mirror of `copy_timers`.
 
     A record is `keyLength prefix time key namespace valueLength`.
     """
     at = np.int64(0)
     while begin < end:
-        time, limit = begin + LENGTH_SIZE + prefix, begin + LENGTH_SIZE + read_u32(data, begin)
+        time, limit = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         at = copy_bytes(data, time + _TIME_SIZE, limit, out, at)
         out[at] = data[time] ^ _SIGN
         at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)
