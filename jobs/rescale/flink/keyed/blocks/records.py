@@ -156,7 +156,7 @@ class RecordReader:
 
 def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
     return UnsupportedError(
-        "an unknown serializer hides the number of states, and there are too many to read records without it",
+        "an unknown serializer hides the number of states, and records of so many states cannot be read without it",
         offset=origin,
         expected=f"at most {MOST_UNKNOWN_STATES} states",
         found=f"a record of state {state_id}",
