@@ -5,7 +5,7 @@ Importing a module with compiled loops takes most of a second, so callers import
 
 Machine code is cached on disk for later processes if there is a writable directory. Numba's own cache key covers only
 the file of a loop. But numba also compiles the loops and constants of other modules that the loop names into its
-machine code, so the cache key here covers those too.
+machine code, so the cache key here covers these loops and constants, too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Both documents list vertices. A vertex is a chain of operators, and has the id o
 the names of its operators by arrows. In a plan (`JsonPlanGenerator`), the description of a vertex has the descriptions
 of its operators: each in a line of its own, drawn as a tree (`VertexDescriptionMode.TREE`), or joined by arrows
 (`CASCADING`). The description of an operator is its name unless the program sets another one, as SQL and windows do.
-Neither document mentions states.
+Neither job details nor a plan mention states.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GraphVertex(NamedTuple):
 def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     """Return the vertices of the job whose details or plan `data` has, in the JSON of Flink's REST API.
 
-    Raises `RequestError` if it has neither. `path` names the document in errors.
+    Raises `RequestError` if `data` has neither details nor a plan. `path` names the document in errors.
     """
     try:
         document = msgspec.json.decode(data)

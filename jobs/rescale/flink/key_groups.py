@@ -42,7 +42,7 @@ class KeyGroupRange:
 def prefix_size(max_parallelism: int) -> int:
     """Return the number of bytes of the key group in front of each key.
 
-    `CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix` defines it.
+    `CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix` defines this number.
     """
     return 1 if max_parallelism <= 128 else 2
 

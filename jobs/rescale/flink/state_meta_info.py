@@ -64,7 +64,8 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
     """Return the description at the reader's position.
 
     If the `end` of the description is given, serializers may be of any class. Otherwise a serializer of an unknown
-    class raises `UnknownSerializer`, because its end is unknown. Raises `SnapshotError` for damaged bytes.
+    class raises `UnknownSerializer`, because the end of its snapshot is unknown. Raises `SnapshotError` for damaged
+    bytes.
     """
     start = reader.position
     name = reader.utf()
@@ -103,8 +104,8 @@ def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> l
 def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
     """Return a description that covers all `infos`, which describe the same state: one of them, or a merged one.
 
-    None if they contradict each other. `PojoSerializer` registers unknown subclasses when they occur, so the subtasks
-    of an operator may list different subclasses. No other difference can be merged.
+    Returns None if the descriptions contradict each other. `PojoSerializer` registers unknown subclasses when they
+    occur, so the subtasks of an operator may list different subclasses. No other difference can be merged.
     """
     distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks have equal descriptions
     for info in distinct:

@@ -80,8 +80,8 @@ class ByteReader:
     def utf(self) -> str:
         """Read a string of `DataInput.readUTF`: `u16` length and *modified* UTF-8.
 
-        Flink writes only names this way. A name with an unpaired surrogate raises `SnapshotError`: Java accepts it, but
-        plans and reports are UTF-8, which cannot encode it.
+        Flink uses this format only for names. A name with an unpaired surrogate raises `SnapshotError`: Java accepts
+        such a name, but plans and reports are UTF-8, which cannot encode surrogates.
         """
         at = self.position
         encoded = self.raw(self.u16())
@@ -128,7 +128,7 @@ class ByteReader:
     def count(self, item_size: int) -> int:
         """Read an `i32`, the number of items that follow, each of at least `item_size` bytes.
 
-        Raises `SnapshotError` if the data is too short for them, or the number is negative.
+        Raises `SnapshotError` if the data is too short for the items, or if their number is negative.
         """
         at = self.position
         number = self.i32()

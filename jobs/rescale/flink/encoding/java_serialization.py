@@ -6,8 +6,8 @@ objects and strings are numbered in order of appearance; this number is their *h
 first occurs; later occurrences refer to its handle. An object's fields follow class by class, from the topmost super
 class down. A class that writes its data itself (`writeObject`) adds blocks and objects up to an end mark.
 
-The reader keeps classes, strings, enum constants, and the fields that refer to them. It skips numbers, the elements of
-arrays, and the data that `writeObject` wrote.
+The reader keeps classes, strings, enum constants, and the fields that refer to them. The reader skips numbers, the
+elements of arrays, and the data that `writeObject` wrote.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 def read_java_object(reader: ByteReader) -> JavaValue:
     """Return the only object of the stream at the cursor, and move the cursor past the stream.
 
-    Raises `SnapshotError` if the bytes are no object stream, and `UnsupportedError` if its end cannot be found.
+    Raises `SnapshotError` if the bytes are no object stream, and `UnsupportedError` if the end of the stream cannot be
+    found.
     """
     at = reader.position
     header = reader.raw(len(STREAM_HEADER))

@@ -2,7 +2,8 @@
 
 `FlinkKafkaConsumer` was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a
 `KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the partition in the order of their names. The field
-`cachedHash` follows from the other two fields, so a wrong `cachedHash` shows that the bytes are no such element.
+`cachedHash` follows from the other two fields, so a wrong `cachedHash` shows that the bytes are no element of this
+state.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NEW_OBJECT = 1
 def read_consumer_element(data: bytes) -> Position:
     """Return the position in an element that the serializer of `FlinkKafkaConsumerBase.createStateSerializer` wrote.
 
-    Raises `SnapshotError` if `data` is no such element.
+    Raises `SnapshotError` for other bytes.
     """
     reader = ByteReader(data)
     at = reader.position

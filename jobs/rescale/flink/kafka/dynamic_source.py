@@ -1,9 +1,9 @@
 """Finds out whether state belongs to a `DynamicKafkaSource`, whose offsets are not read.
 
-A `DynamicKafkaSource` reads topics of several Kafka clusters, which may change while the job runs. Its split
-(`DynamicKafkaSourceSplitSerializer`) is the name of a cluster, then a split of a `KafkaSource`. The state of its
-enumerator (`DynamicKafkaSourceEnumStateSerializer`) lists streams with their clusters and topics, then, for each
-cluster, the state of a `KafkaSource`'s enumerator.
+A `DynamicKafkaSource` reads topics of several Kafka clusters, which may change while the job runs. A split
+(`DynamicKafkaSourceSplitSerializer`) is the name of a cluster, then a split of a `KafkaSource`. The enumerator's state
+(`DynamicKafkaSourceEnumStateSerializer`) lists streams with their clusters and topics, then, for each cluster, the
+state of a `KafkaSource`'s enumerator.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def write_coordinator(state: Versioned) -> bytes:
 def write_assigned(partitions: list[TopicPartition]) -> Versioned:
     """Return a `KafkaSourceEnumState` in which all `partitions` are assigned and the first discovery is done.
 
-    Its version is 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
+    The state has version 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
     """
     return Versioned(1, _counted(list(map(_partition, partitions))))
 

@@ -1,7 +1,7 @@
 """Finds out whether state belongs to a `HybridSource` that reads Kafka; its offsets are not read.
 
-A `HybridSource` reads several sources in turn. Its split (`HybridSourceSplitSerializer`) wraps a split of the current
-source. The state of its enumerator (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
+A `HybridSource` reads several sources in turn. A split (`HybridSourceSplitSerializer`) wraps a split of the current
+source. The enumerator's state (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
 enumerator.
 """
 

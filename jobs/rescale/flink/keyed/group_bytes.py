@@ -56,7 +56,7 @@ class GroupBytes:
         return more > 0
 
     def take(self, size: int) -> bytes:
-        """Consume and return the next `size` bytes. Raises `EndsTooEarly` if there are fewer."""
+        """Consume and return the next `size` bytes. Raises `EndsTooEarly` if fewer bytes remain."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
                 raise self.ends_too_early()

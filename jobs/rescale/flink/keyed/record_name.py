@@ -62,7 +62,7 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
 
 
 def _take_length(reader: ByteReader, length: int) -> None:
-    """Read the little-endian length of the part that was just read. Raises `SnapshotError` if it is not `length`."""
+    """Read a little-endian length. Raises `SnapshotError` if it is not `length`, the size of the part before it."""
     at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
     stored = int.from_bytes(reader.raw(size), "little")
     if stored != length:

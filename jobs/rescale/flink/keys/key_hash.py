@@ -79,8 +79,8 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
 def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     """Return the hash with this name for the keys of a serializer.
 
-    Raises `RequestError` if the name does not fit these keys, and `UnsupportedError` if the end of the keys is unknown,
-    or if they contain a value whose hash is unknown.
+    Raises `RequestError` if the name does not fit the keys, and `UnsupportedError` if the end of the keys is unknown,
+    or if the keys contain a value whose hash is unknown.
     """
     program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
@@ -108,8 +108,9 @@ def choose_hash(
     """Return the known hash of the keys, without a test, or else the only hash that gives all keys their key groups.
 
     `data`, `starts` and `limits` are as for `walk_keys`. `groups` (int64) has the key group of each key, and
-    `max_parallelism` is their number. Raises `UnsupportedError`, with alternatives, if no hash fits, if several
-    different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is damaged.
+    `max_parallelism` is the number of key groups. Raises `UnsupportedError`, with alternatives, if no hash fits, if
+    several different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is
+    damaged.
     """
     known = known_hash(snapshot)
     if known is not None:

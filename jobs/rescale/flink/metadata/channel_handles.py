@@ -20,7 +20,7 @@ OUTPUT_TYPES = (2, 4)
 def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> tuple[ChannelHandle, ...]:
     """Return the handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`.
 
-    Raises `SnapshotError` for a damaged handle or one of the other direction.
+    Raises `SnapshotError` for a damaged handle, or a handle of the other direction.
     """
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     return tuple(

@@ -1,7 +1,7 @@
 """Reader and writer of keyed state handles (`serializeKeyedStateHandle`).
 
-When Flink added fields to a handle, it introduced a second tag: 12 for 3, 11 for 5, 14 for 8, and 13 for 10. Handles
-keep their `tag`, so each is written as it was read.
+When Flink added fields to a handle, it introduced a second tag: 12 beside 3, 11 beside 5, 14 beside 8, and 13 beside
+10. Handles keep their `tag`, so each handle is written with the tag with which it was read.
 """
 
 from __future__ import annotations

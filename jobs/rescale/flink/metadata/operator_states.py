@@ -1,8 +1,8 @@
 """Reader and writer of operators and their subtasks (`serializeOperatorState`, `serializeSubtaskState`).
 
 Version 2 still has three fields of older formats. Flink writes constants into these fields and ignores them when it
-reads. This reader refuses other values, because the writer would lose them. From version 3 on, a count of -1 marks an
-operator whose subtasks have all finished, and the index -i-1 marks a finished subtask i.
+reads. This reader refuses other values in these fields, because the writer would lose the values. From version 3 on, a
+count of -1 marks an operator whose subtasks have all finished, and the index -i-1 marks a finished subtask i.
 """
 
 from __future__ import annotations

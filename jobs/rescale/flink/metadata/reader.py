@@ -1,8 +1,8 @@
 """Reader of `_metadata`: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
 
-The reader checks everything that Flink checks when it opens a snapshot. It also refuses what Flink ignores and the
-writer would lose: bytes after the end, and an operator that is listed twice. It checks counts against the remaining
-bytes, so the size of the file bounds the memory.
+The reader checks everything that Flink checks when it opens a snapshot. The reader also refuses what Flink ignores and
+the writer would lose: bytes after the end, and an operator that is listed twice. The reader checks counts against the
+remaining bytes, so the size of the file limits the memory that it takes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reader and writer of stream handles (`serializeStreamStateHandle`): a tag of one byte, then the body.
 
 The readers of all kinds of handles accept what Flink's loader accepts, and refuse what Flink's constructors refuse,
-such as an empty path or a handle without a stream. They also refuse values that Flink reads and drops, so the writer
-always gives the same bytes.
+such as an empty path or a handle without a stream. The readers also refuse values that Flink reads and drops, so the
+writer always gives the same bytes.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def outer_fields(*names: str, since: int = 0) -> OuterBody:
 def external(body: Body, _: int) -> None:
     """Take the outer body of `ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag.
 
-    The version does not tell whether there is a flag. But nested snapshots follow, and a flag differs from their magic.
-    Releases since 1.13 cannot read snapshots without the flag.
+    The version does not tell whether there is a flag. But nested snapshots follow: without a flag, their magic number
+    comes first. Releases since 1.13 cannot read snapshots without the flag.
     """
     body.java_object("type")
     at = body.reader.position
@@ -112,7 +112,7 @@ def pojo(body: Body) -> None:
     """Take the body of `PojoSerializerSnapshot`: fields in the order of their bytes, then the known subclasses.
 
     All subtasks know the same registered subclasses. The serializer adds an unregistered subclass when it meets one, so
-    these may differ between subtasks.
+    unregistered subclasses may differ between subtasks.
     """
     body.utf("class")
     for kind in ("field", "registered subclass"):

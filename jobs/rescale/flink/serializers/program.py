@@ -27,7 +27,8 @@ class Program:
     def fixed_length(self) -> int | None:
         """Result of the serializer's `getLength`, None if negative; it may differ from the number of bytes.
 
-        If it is None for both key and namespace, a composite key would be ambiguous, so it contains their lengths.
+        If the length is None for both the key and the namespace, a composite key contains the lengths of both:
+        otherwise it would be ambiguous.
         """
         return self.tree.length
 

@@ -1,11 +1,11 @@
 """Says whether another release of Flink restores the state of a serializer, by the classes in its snapshot.
 
-A header names these classes. A release loads them before it restores any state
+A header names the classes of its serializer snapshots. A release loads these classes before it restores any state
 (`TypeSerializerSnapshotSerializationUtil`). Then the job's own serializer decides whether it accepts the snapshot
 (`resolveSchemaCompatibility`). Every release line reads all versions of the classes that it has. So two questions
-remain: does the line have the class, and does its serializer still read the same bytes? Kryo's serializer does not:
-Flink 1 has Kryo 2.24, and Flink 2 has Kryo 5.6 (FLINK-3154). Their formats differ, but both write
-`KryoSerializerSnapshot` of version 2, so Flink 2 accepts the state without an error.
+remain: does the line have the class, and does its serializer still read the same bytes? Kryo's serializer does not read
+the same bytes: Flink 1 has Kryo 2.24, and Flink 2 has Kryo 5.6 (FLINK-3154). The formats of the two Kryos differ, but
+Flink 1 and Flink 2 both write `KryoSerializerSnapshot` of version 2, so Flink 2 accepts the state without an error.
 
 A rule holds for every job whose types did not change. The outcome is unknown if it depends on more than the bytes of
 the snapshot.

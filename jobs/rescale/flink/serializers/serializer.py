@@ -77,7 +77,7 @@ def made_of_all(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
 
 
 def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tuple[TypeTree, ...]:
-    """Return the trees of the `number` nested serializers. Raises `SnapshotError` if there are more or fewer."""
+    """Return the trees of the nested serializers. Raises `SnapshotError` unless there are `number` of them."""
     if len(snapshot.nested) != number:
         raise SnapshotError(
             f"a serializer snapshot has a wrong number of nested serializers: {snapshot.class_name}",

@@ -22,7 +22,7 @@ from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
     """Return a snapshot that covers all `snapshots`: one of them, or a merged one.
 
-    None if two of them differ in more than subclasses.
+    Returns None if two of the snapshots differ in more than subclasses.
     """
     distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks have equal snapshots
     for wide in distinct:

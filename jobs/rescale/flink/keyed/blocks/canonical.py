@@ -3,7 +3,7 @@
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
 Bit 0x80 of the first byte of a key means that an id follows the record: the id of the next state, or 0xFFFF at the end
-of the key group. A key begins with its key group, whose number never uses this bit.
+of the key group. A key begins with its key group, whose number never uses bit 0x80.
 
 A key group can be larger than memory, so it is translated in chunks. Between chunks, only the position within a record
 and at most four bytes of an unfinished number are kept.

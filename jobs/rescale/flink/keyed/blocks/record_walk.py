@@ -39,7 +39,7 @@ def walk_records(
     states: Longs,
     group_numbers: Longs,
 ) -> tuple[int, int, int, int]:
-    """Find the complete records in `data` from `place` on, and fill the arrays `starts` to `group_numbers` with them.
+    """Find the complete records in `data` from `place` on, until the arrays `starts` to `group_numbers` are full.
 
     `origin` is the offset of `data[0]` in the run of key groups. Key group i of the run is `groups[i]`, and begins at
     `group_starts[i]`. Returns (number of records, bytes walked, error code, bytes that the next record needs).

@@ -93,9 +93,9 @@ class RecordReader:
         """Yield all records of a run in order.
 
         Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk.
-        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. Unless `whole`, the
-        last key group may end anywhere. Raises `SnapshotError` for broken framing, with the offset in the run, and
-        `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
+        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `whole` is false,
+        the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in the
+        run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
 

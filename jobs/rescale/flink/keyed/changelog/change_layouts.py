@@ -71,7 +71,7 @@ class ChangeLayout:
 
 
 def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
-    """Return the layout of a state's changes. Raises `UnsupportedError` if their parts cannot be delimited."""
+    """Return the layout of a state's changes. Raises `UnsupportedError` if parts of a change cannot be delimited."""
     try:
         return _layout(header.key_serializer, state)
     except UnsupportedError as error:

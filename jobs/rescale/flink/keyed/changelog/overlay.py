@@ -93,7 +93,7 @@ class Overlay:
 
 
 def _count_references(state: ReplayedState) -> Counter[bytes]:
-    """Return how many new values refer to the old value of each base record, by key."""
+    """Return how often new values refer to the old value of each base record, by key."""
     return Counter(
         part.key for new_value in state.new_values.values() for part in new_value.parts if isinstance(part, OldValue)
     )

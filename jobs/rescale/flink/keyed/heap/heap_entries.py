@@ -67,7 +67,7 @@ class EntryLayout:
 def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
     """Return the layout of the entries of each state in a header, by state id.
 
-    Raises `UnsupportedError`, which names the state, if the end of its entries is unknown.
+    Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
     """
     return tuple(_located(header.key_serializer, state) for state in header.states)
 
@@ -75,7 +75,7 @@ def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
 def can_delimit_entries(header: KeyedHeader | None) -> bool:
     """Whether the end of every entry of all states is known.
 
-    It is unknown if a POJO serializer lists subclasses, because objects of a subclass have no known end.
+    The end is unknown if a POJO serializer lists subclasses, because objects of a subclass have no known end.
     """
     if header is None:
         return False

@@ -39,7 +39,7 @@ class HeapReader:
 
     `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
     `whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or map is
-    empty. Raises `UnsupportedError`, which names the state, if the end of its entries is unknown.
+    empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class HeapReader:
     ) -> Iterator[Records]:
         """Yield all entries of the key groups, in order; each batch overwrites the previous one.
 
-        `key_groups` has (key group, chunks of its bytes). Unless `whole`, key groups may end anywhere. Raises
-        `SnapshotError` for a damaged key group, with the offset in the key group (0 if it is compressed), and
+        `key_groups` has (key group, chunks of its bytes). If `whole` is false, key groups may be cut off anywhere.
+        Raises `SnapshotError` for a damaged key group, with the offset in the key group (0 if it is compressed), and
         `UnsupportedError` for an entry that is too large or has no known end.
         """
         self._count = self._filled = 0

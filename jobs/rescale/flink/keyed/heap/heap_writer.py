@@ -41,8 +41,8 @@ class HeapWriter:
     def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
         """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `blocks_of(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
-        entries precedes them. Raises `IntegrityError`, which names the state, for a malformed key.
+        `blocks_of(state_id)` returns the blocks of a state. The writer calls it twice for each state, because the
+        number of entries precedes the entries. Raises `IntegrityError`, which names the state, for a malformed key.
         """
         yield key_group.to_bytes(4, "big")
         for state_id in range(len(self._layouts)):

@@ -67,7 +67,7 @@ class TimerService:
 
 
 def read_services(block: bytes) -> tuple[TimerService, ...] | None:
-    """Return the timer services in the block of a key group; None if it is no block of timers, or is unreadable."""
+    """Return the timer services in the block of a key group; None if it is unreadable, or another kind of block."""
     if not block.startswith(BLOCK_HEAD):
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))

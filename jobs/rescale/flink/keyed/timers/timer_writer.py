@@ -33,8 +33,8 @@ class TimerWriter:
     def write(self, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
         """Yield a key group in pieces; each piece overwrites the previous one.
 
-        `blocks_of(state_id)` returns the blocks of a state. It is called twice for each state, because the number of
-        timers precedes them.
+        `blocks_of(state_id)` returns the blocks of a state. The writer calls it twice for each state, because the
+        number of timers precedes the timers.
         """
         from rescale.flink.keyed.blocks.block_loop import count_records
 

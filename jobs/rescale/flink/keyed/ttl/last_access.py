@@ -1,9 +1,9 @@
 """Finds the times of last access in keyed state with a time to live (TTL), and the rules for leaving out old values.
 
 A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
-element of a list has its own time. So has each value of a map, after its null flag; a null has no time. For Flink, a
-value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is `now` minus the TTL, exactly the
-values with `lastAccess <= until` have expired.
+element of a list has its own time. Each value of a map has a time, too, after its null flag; a null has no time. For
+Flink, a value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is `now` minus the TTL,
+exactly the values with `lastAccess <= until` have expired.
 """
 
 from __future__ import annotations

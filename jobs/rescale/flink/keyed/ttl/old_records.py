@@ -1,7 +1,7 @@
-"""Removes old values from records and counts them: the slow twin of `YoungRecords`.
+"""Removes and counts old values in records: the slow twin of `YoungRecords`.
 
-Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. Both share only the loop
-that finds the end of a list's element.
+Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. The two classes share
+only the loop that finds the end of a list's element.
 """
 
 from __future__ import annotations
