@@ -1,4 +1,4 @@
-"""Check of the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
+"""Checks the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
 
 Most of the hundreds of settings in OPTIONS concern the machine where Flink ran, and a reader must not adopt them. But
 the comparator, the merge operator and the table format of each column family must be Flink's. With another merge
@@ -70,9 +70,9 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
     """Raise `UnsupportedError` if the job opens a column family with fewer than `levels` levels.
 
-    The job could not open a database with files below its last level. FIFO compaction uses a single level, or deletes
-    files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and other errors are those of
-    `check_options`.
+    The job cannot open a database with files in levels that it does not have. With FIFO compaction it has a single
+    level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and other
+    errors are those of `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")

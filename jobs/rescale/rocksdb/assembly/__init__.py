@@ -1,1 +1,1 @@
-"""Make databases for other key groups, from files of existing databases or from new files."""
+"""Make databases for new ranges of key groups, from files of existing databases or from new files."""

@@ -1,4 +1,4 @@
-"""Input and output of `assemble`: source databases, and a database of their files and new files."""
+"""Input and output of `assemble`: source databases, and the database that consists of their files and of new files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups:
 
 @dataclass(frozen=True)
 class ReusedFile:
-    """File `name` of the new database, which is the file `source_name` of the source with number `source`."""
+    """File `name` of a new database, which is the unchanged file `source_name` of source number `source` (from 0)."""
 
     name: str
     source: int
@@ -47,7 +47,7 @@ class ReusedFile:
 
 @dataclass(frozen=True)
 class NewFile:
-    """File `name` of the new database with the content `data`, which no source has."""
+    """File `name` of a new database, which no source database has; `data` is its content."""
 
     name: str
     data: bytes
@@ -55,9 +55,9 @@ class NewFile:
 
 @dataclass(frozen=True)
 class AssembledDatabase:
-    """A new database: its MANIFEST, its files from the sources (`reused_files`), and its new files (`new_files`).
+    """A new database: its MANIFEST, the files that it takes from source databases (`reused_files`), and its new files.
 
-    `straddling` are the names of the files with rows of foreign key groups.
+    `straddling` are the names of the reused files that also have rows of key groups of other subtasks.
     """
 
     manifest: Manifest
@@ -67,7 +67,7 @@ class AssembledDatabase:
 
     @cached_property
     def foreign_bytes(self) -> int:
-        """Bytes of the files with rows of foreign key groups, which Flink downloads for several subtasks."""
+        """Total bytes of the straddling files, each of which Flink downloads for several subtasks."""
         files = self.manifest.files
         return sum(files[name].size for name in self.straddling)
 

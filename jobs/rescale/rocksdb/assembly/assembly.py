@@ -1,25 +1,26 @@
-"""Assembly of a database for other key groups from files of existing databases, without reading these files.
+"""Assembles a database for a new range of key groups from files of existing databases, without reading these files.
 
 The MANIFEST lists the live SST files, their levels and their ages. So a new MANIFEST over the files of one database, or
-of several databases with different key groups, makes a new database. Files may hold rows of foreign key groups. Range
-tombstones in small new files hide these rows. Flink writes the same tombstones when it clips a database
-(`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open the database, and copy the rows of
-all other databases into it.
+of several databases with different key groups, makes a new database. Its files may also hold rows of key groups that
+belong to other subtasks. Range tombstones in small new files hide these rows. Flink writes the same tombstones when it
+clips a database (`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open the database, and
+copy the rows of all other databases into it.
 
 *Numbers.* Files get new file numbers, which keep the files of one source in their order of age. RocksDB 6 requires one
-order of the level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the MANIFEST gets shifted
-sequence numbers for these files: those of a source follow those of the source before. Rows keep their own sequence
-numbers. This is correct only because files of different sources have no key in common. RocksDB 8 and later order level
-0 by epoch numbers, which are shifted likewise. If a file of a column family lacks an epoch number, all are left out,
-and RocksDB computes them (`RecoverEpochNumbers`).
+order of the level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the new MANIFEST has shifted
+sequence numbers for level-0 files: the numbers of each source begin above those of the previous source. Rows keep their
+own sequence numbers. This is correct only because files of different sources have no key in common. RocksDB 8 and later
+order level-0 files by epoch numbers, which are shifted in the same way. If a file of a column family lacks an epoch
+number, the MANIFEST has none for the whole column family, and RocksDB computes them (`RecoverEpochNumbers`).
 
-*Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases ignore them
-elsewhere. Each column family has at most one below and one above the wanted key groups. A tombstone is no wider than
-the straddling files, because the next compaction rewrites all files that it overlaps.
+*Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases of RocksDB ignore
+range tombstones in other places. Each column family has at most one tombstone below the wanted key groups and one above
+them. A tombstone is no wider than the straddling files, because the next compaction rewrites all files that it
+overlaps.
 
-*Clean and dirty.* A dirty database has files that straddle the bounds of its key groups, and range tombstones outside,
-because Flink clipped it. If it were joined with another source, these tombstones would hide live rows of that source.
-So only clean databases are joined, and a dirty one is compacted first (`compaction`).
+*Clean and dirty.* A dirty database has files that straddle the bounds of its key groups, and range tombstones outside
+these bounds, because Flink clipped it. If it were joined with another source, these tombstones would hide live rows of
+that source. So only clean databases are joined, and a dirty one is compacted first (`compaction`).
 """
 
 from __future__ import annotations
@@ -55,14 +56,15 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
     """Return a database with the rows of the sources in `key_groups`; each source must have some of these key groups.
 
-    Raises `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
-    in level 0, and for more levels than Flink's databases have. Raises `SnapshotError` if files of one level overlap.
+    Raises `UnsupportedError` if there are several sources and one of them is dirty in these key groups (see `is_clean`)
+    or has ingested files in level 0, or if a source has more levels than Flink's databases have. Raises `SnapshotError`
+    if files of one level overlap.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 
 
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
-    """Return whether `source` may be joined with others for `key_groups`.
+    """Return whether `source` may be joined with other databases into one for `key_groups`.
 
     It may if no file with rows in `key_groups` straddles the bounds of the key groups that `source` has.
     """
@@ -171,9 +173,10 @@ class _Assembly:
             )
 
     def _reuse(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Reused]]) -> None:
-        """Add the wanted files of a source to `families`, with new numbers in the order of their age.
+        """Add the wanted files of `source` to `families`, under new file numbers in the order of their age.
 
-        `number` is the source's number in the request, and `place` its place in the order of key groups.
+        `number` is the index of `source` in the arguments of `assemble`, and `place` its index in the order of key
+        groups.
         """
         own = key_range(source.key_groups, self._max_parallelism)
         wanted = [
@@ -199,7 +202,7 @@ class _Assembly:
 
     @staticmethod
     def _with_epochs(files: list[_Reused]) -> list[LiveFile]:
-        """Return the files of a column family; in level 0, epoch numbers rise from source to source."""
+        """Return the new MANIFEST entries of a column family; in level 0, epoch numbers rise from source to source."""
         epochs = [reused.file.epoch for reused in files]
         if None in epochs:
             return [replace(reused.file, fields=_without_epoch(reused.file)) for reused in files]
@@ -215,7 +218,10 @@ class _Assembly:
         ]
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
-        """Yield the entries of new files with range tombstones over all foreign rows; their sizes are still 0."""
+        """Yield the entries of new files, whose range tombstones cover all rows outside of the wanted key groups.
+
+        The entries have size 0, which the caller replaces.
+        """
         begin, end = self._new_range.begin, self._new_range.end
         below = [file.smallest for file in files if self._new_range.reaches_below(file)]
         above = [file.largest for file in files if self._new_range.reaches_above(file)]

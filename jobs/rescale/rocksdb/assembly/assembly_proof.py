@@ -24,7 +24,7 @@ from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
-    """File `name` of the source database with number `source`."""
+    """File `name` of the source database number `source`, from 0 on."""
 
     source: int
     name: str
@@ -117,7 +117,7 @@ class _Proof:
         self._check_order([pair for pair in pairs if pair[0].level == 0], state)
 
     def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
-        """Check the level-0 files of one source: equal shifts of all sequence numbers, and an unchanged order."""
+        """Check that the level-0 files of one source keep their order, and that all sequence numbers shift alike."""
         shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
         shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)

@@ -1,10 +1,10 @@
-"""Assembly of a database from files of others, and a compaction that removes all rows of foreign key groups.
+"""Assembles a database from files of other databases, and lets RocksDB compact away the rows of other subtasks.
 
 Files of an assembled database may straddle the bounds of its key groups, and Flink downloads such a file for several
 subtasks. This module lets RocksDB compact the key ranges outside of these bounds: RocksDB rewrites the straddling files
 and the files that they overlap in lower levels, and no others. The result has only rows of its own key groups and no
-range tombstones, so it may be joined with other databases. A dirty database is cleaned in the same way before it is
-joined.
+range tombstones, so it may be joined with other databases. A dirty database (see `assembly`) is compacted in the same
+way before it is joined with others.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
 keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
@@ -61,7 +61,10 @@ _DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM))
 
 @dataclass(frozen=True)
 class StoredDatabase:
-    """A database with the place of each file, by name; `written` are the names of the files in a scratch directory."""
+    """A database, and where each of its files is stored, by file name.
+
+    `written` are the names of its files in a scratch directory, which compactions have written.
+    """
 
     database: SourceDatabase
     files: Mapping[str, StoredFile]
@@ -74,9 +77,10 @@ def compacted_database(
 ) -> Iterator[StoredDatabase]:
     """Provide a database with the rows of the sources in `key_groups`, and no others, until the block ends.
 
-    Its files are source files in their places, new SST files below `scratch`, and small files in memory. Sources may be
-    dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raises the errors
-    of `fetched_database` and `assemble`, and `SnapshotError` or `StoreError` for errors of RocksDB.
+    Its files are unchanged files of the sources, which stay where they are, new SST files below `scratch`, and small
+    files in memory. Sources may be dirty (see `assembly`). `name` must be unique among all databases; the same sources
+    and `name` give the same bytes. Raises the errors of `fetched_database` and `assemble`, and `SnapshotError` or
+    `StoreError` for errors of RocksDB.
     """
     with ExitStack() as stack:
         if len(sources) > 1:
@@ -170,7 +174,11 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
 
 
 def _result(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
-    """Return the compacted database: untouched files keep their places, and new files get the numbers after them."""
+    """Return the database after the compaction.
+
+    Files that RocksDB did not rewrite stay where they were stored before. New files are numbered from the next file
+    number of the database on.
+    """
     manifest, old = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):
         raise IntegrityError(
@@ -210,7 +218,7 @@ def _manifest_in(directory: DatabaseDirectory) -> Manifest:
 
 
 def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:
-    """Return the entry with a new number and times, and without the unique id, which `overwrite_identity` changes."""
+    """Return a file's entry with new number and times, and without the unique id that `overwrite_identity` changes."""
     times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
     fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
     return replace(file, number=number, fields=fields)

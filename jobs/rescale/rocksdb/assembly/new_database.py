@@ -1,12 +1,12 @@
-"""MANIFEST of a database with new SST files: with these alone, or with changes above the files of a base database.
+"""Makes the MANIFEST of a database with new SST files: these alone, or changes above the files of a base.
 
 New files of a state do not overlap. Without a base, all of them go into the last level. All rows have the sequence
 number 0, which RocksDB itself gives rows of the last level that have no older version.
 
 Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
-rows have one sequence number, larger than all of the base. Both the level and the sequence number are needed: a lookup
-searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the row with the
-largest sequence number (`DBIter`).
+rows have one sequence number, larger than all sequence numbers of the base. Both the level and the sequence number are
+needed: a lookup searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the
+row with the largest sequence number (`DBIter`).
 
 A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Changes never go
 into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).
@@ -31,7 +31,7 @@ _NO_BASE = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUMBER)
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` has the `ValueType` of both rows."""
+    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` are their `ValueType`s."""
 
     size: int
     smallest: bytes
@@ -40,19 +40,19 @@ class NewTable:
 
 
 class ChangesPlace(NamedTuple):
-    """Level of the files of changes, and sequence number of all their rows."""
+    """Where changes go: the level of their files, and the sequence number of all their rows."""
 
     level: int
     sequence: int
 
 
 def new_manifest(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
-    """Return the MANIFEST of a new database without a base; `tables`, numbers and errors as in `continued_manifest`."""
+    """Return the MANIFEST of a new database without a base; arguments and errors are those of `continued_manifest`."""
     return replace(continued_manifest(_NO_BASE, tables, ChangesPlace(LEVELS - 1, 0), created), last_sequence=1)
 
 
 def place_of_changes(base: Manifest) -> ChangesPlace | None:
-    """Return the place of the next changes of `base`; None if no level is free between level 0 and its files."""
+    """Return the place of the next changes; None if no level between level 0 and the files of `base` is free."""
     level = min((file.level for file in base.files.values()), default=LEVELS) - 1
     return ChangesPlace(level, base.last_sequence + 1) if level > 0 else None
 
@@ -60,11 +60,11 @@ def place_of_changes(base: Manifest) -> ChangesPlace | None:
 def continued_manifest(
     base: Manifest, tables: Mapping[str, Sequence[NewTable]], place: ChangesPlace, created: int
 ) -> Manifest:
-    """Return the MANIFEST of `base` with new files above it; `tables` maps all states to them, in the order of keys.
+    """Return the MANIFEST of `base` with new files above it.
 
-    Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
-    in their order, state by state. `created` is in seconds since 1970. Raises `IntegrityError` if new files of a state
-    overlap.
+    `tables` maps the name of each state to its new files, in the order of their keys. Files of `base` keep their names;
+    files of states that are not in `tables` are left out. New files are numbered in order, state by state. `created` is
+    in seconds since 1970. Raises `IntegrityError` if new files of a state overlap.
     """
     before = {family.name: family.files for family in base.column_families}
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number

@@ -54,7 +54,7 @@ class ChildEnded(Exception):  # noqa: N818
     def __init__(self, how: str, *, killed: bool) -> None:
         super().__init__(how)
         self.killed = killed
-        """Whether another process killed the child, or this one did after the time limit: then no file is to blame."""
+        """Whether another process killed the child, or this one after the time limit. Then no file is to blame."""
 
 
 class Conversation:
@@ -66,7 +66,10 @@ class Conversation:
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
-        """Return the generator's next answer. Raises the error that ended it, or `ChildEnded` if the child ended."""
+        """Send a request to the generator in the child, and return its next answer.
+
+        Raises the error that ended the generator, or `ChildEnded` if the child ended.
+        """
         self._is_over = True
         answer, error = self._child.send_and_receive(request, self._seconds)
         if error is not None:
@@ -214,7 +217,11 @@ def _converse(connection: Connection, arrays: SharedArrays) -> None:
 
 
 def _close_all_but(kept_descriptors: set[int]) -> None:
-    """Close inherited descriptors: a copy of another child's connection would hide from it that the parent ended."""
+    """Close all inherited descriptors except the kept ones.
+
+    A copy of another child's connection would keep that connection open, so that child would not notice when the parent
+    ends.
+    """
     for path in list(Path("/dev/fd").iterdir()):
         if int(path.name) not in kept_descriptors:
             with suppress(OSError):

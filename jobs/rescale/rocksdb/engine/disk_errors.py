@@ -1,4 +1,4 @@
-"""Errors of the disk to which databases are fetched."""
+"""Turns errors of the disk to which databases are fetched into `StoreError`s that say what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOM = (
 
 @contextmanager
 def disk_errors(scratch: Path) -> Iterator[None]:
-    """Raise errors of the operating system in the block as `StoreError`."""
+    """Turn an `OSError` of the block into a `StoreError`; it names `scratch` if the error names no file."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Read a database as canonical key groups: the rows of all its states, key group by key group.
 
 RocksDB holds the rows of each state in a column family of their own, in the order of their key groups. A canonical key
-group has the rows of all states (`FullSnapshotAsyncWriter`). So one iterator for each state is open, and continues in
-the next key group where it stopped.
+group has the rows of all states (`FullSnapshotAsyncWriter`). So one iterator for each state stays open, and goes on
+where it stopped in the key group before.
 """
 
 from __future__ import annotations

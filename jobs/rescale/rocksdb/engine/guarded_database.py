@@ -48,10 +48,10 @@ class GuardedDatabase:
         self._states = states
 
     def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
-        """Yield the results of `reading`, each valid until the next one. Exhaust a reading before you start another.
+        """Yield the results of `reading`, each valid until the next one. Read all of them before the next call.
 
-        Raises the errors of `reading`, `SnapshotError` if the files crashed the child, and `StoreError` if it ended
-        otherwise.
+        Raises the errors of `reading`, `SnapshotError` if the files crashed the child, and `StoreError` if the child
+        ended for another reason.
         """
         request: Any = reading
         while True:
@@ -87,11 +87,11 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
 def _reader(
     arrays: SharedArrays, directory: DatabaseDirectory, states: Collection[str]
 ) -> Generator[Any, DatabaseReading[Any] | str, None]:
-    """Serve readings in the child: each request is a reading, its results are the answers, and None ends them."""
+    """Serve requests in the child: yield each result of a request, and None after its last result."""
     with opened_database(directory, states) as database:
         request = yield None
         while not isinstance(request, str):
-            with closing(request.read(database, arrays)) as batches:  # closed before the database in any case
+            with closing(request.read(database, arrays)) as batches:  # its iterators must be closed before the database
                 request = yield next(batches, None)
                 while request == _MORE:
                     request = yield next(batches, None)
@@ -100,7 +100,7 @@ def _reader(
 def error_of_ended_child(
     ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
 ) -> RescaleError:
-    """Return the error for a child that ended; it names the forged file if a search finds it, else all candidates.
+    """Return the error for a child that ended; it names the forged file if a search finds one, else all candidates.
 
     `states` are all states of the database. The candidates are the files of the states `read`; if there are none, all
     files.

@@ -89,9 +89,9 @@ CALLED_BY_LOOPS = {
 
 
 def _fast_crc32c() -> dict[str, Any]:
-    """Return `crc32c_extend` of google_crc32c by the name that loops use; nothing if it is not compiled.
+    """Return `crc32c_extend` of google_crc32c under the name that loops call; an empty dict if it is not compiled.
 
-    It uses instructions of the processor. Spark's RocksDB for x86 uses tables, which takes five times as long.
+    It uses CRC instructions of the processor. Spark's RocksDB for x86 uses tables, which takes five times as long.
     """
     if google_crc32c.implementation != "c":
         return {}

@@ -1,7 +1,7 @@
 """A Flink database that is open for reading.
 
 RocksDB opens it with Rescale's options, not with the OPTIONS file. `check_options` checks the settings in OPTIONS that
-decide what rows mean. The others would bring paths and limits of the machine where Flink ran. The merge operator joins
+decide what rows mean. The other settings are paths and limits of the machine where Flink ran. The merge operator joins
 list elements that were added one by one; without it RocksDB returns no value for such a list.
 """
 
@@ -31,7 +31,7 @@ _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=F
 _USUAL_LEVELS = 7
 _READAHEAD_BYTES = 1024 * 1024
 _UNCOUNTED = 1
-"""`PerfLevel::kDisable`: RocksDB's counters of this thread, which nobody reads, take a tenth of a scan."""
+"""`PerfLevel::kDisable`: nobody reads RocksDB's counters of this thread, and they take a tenth of a scan's time."""
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
 _WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
@@ -50,7 +50,7 @@ class RowIterator:
     _state: str
 
     def check(self) -> None:
-        """Raise the error that stopped the iterator, if any; otherwise an error looks like the end of the rows."""
+        """Raise the error that stopped the iterator, if any; unchecked, an error looks like the end of the rows."""
         try:
             library().checked("iter_get_error", self.address)
         except RocksdbError as error:
@@ -109,7 +109,7 @@ class OpenDatabase:
             rocksdb.call("readoptions_set_fill_cache", options, 0)
             rocksdb.call("readoptions_set_readahead_size", options, _READAHEAD_BYTES)
             rocksdb.call("readoptions_set_total_order_seek", options, 1)
-            # RocksDB keeps the address of `end`.
+            # RocksDB keeps the address of `end`, and reads `end` there as long as the iterator is used.
             rocksdb.call("readoptions_set_iterate_upper_bound", options, end, len(end))
             family = self._column_families[state]
             iterator = rocksdb.call("create_iterator_cf", self._address, options, family)

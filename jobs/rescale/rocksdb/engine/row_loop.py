@@ -51,8 +51,8 @@ def copy_rows(
 
     `starts` and `key_ends` receive the begin (after the key group) and the end of each key, `ends` the end of each
     value, and `groups` the key group. `length` has one element, scratch space for a length that RocksDB returns. Return
-    the number of rows, and the bytes that the next row needs: 0 if the iterator or the columns ended, -1 if the key of
-    the row is too short for a key group.
+    the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
+    if the key of the row is too short for a key group.
     """
     base, slot = data.ctypes.data, length.ctypes.data
     at, count = np.int64(0), 0

@@ -1,7 +1,8 @@
 """Read the rows of a database as records: a RocksDB row has the content of a record in a canonical key group.
 
 Only rows in the key groups of the state handle are read. Flink left rows of other key groups behind when it rescaled
-the job. They are live in another handle, and a range tombstone does not always hide them here.
+the job. Those rows are live in the database of another subtask, and a range tombstone does not always hide them in this
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 class StateRows(NamedTuple):
     """Request for all live rows of `state` in these key groups, in key order; the records have the id `state_id`.
 
-    List elements that were added one by one (merge operands) come as one value. Batches have `times` the usual size.
+    List elements that were added one by one (merge operands) come as one value. Batches are `times` as large as usual.
     """
 
     max_parallelism: int

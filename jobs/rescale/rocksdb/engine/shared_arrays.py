@@ -1,6 +1,7 @@
 """Arrays in memory shared by a process and its child, so that their bytes are not sent through the connection.
 
-A packed message holds the places of its arrays in the shared memory. Unpacking it gives views of the same bytes.
+A packed message holds the offsets of its arrays in the shared memory, and the unpacked message has views of the same
+bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.files import owned
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Largest size in bytes of the shared memory of a child that is kept for the next conversation."""
+"""Largest shared memory, in bytes, with which a child is kept for the next conversation."""
 
 
 class _Segment(NamedTuple):
@@ -32,7 +33,7 @@ class _Segment(NamedTuple):
 
 
 class SharedArrays:
-    """Shared memory, made before the fork, in which one side makes named arrays."""
+    """Shared memory, made before the fork, in which the parent or the child makes named arrays."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create("rescale") if hasattr(os, "memfd_create") else _unnamed_file()
@@ -58,7 +59,7 @@ class SharedArrays:
         segment = self._named.get(name)
         if segment is None or len(segment.content) < size:
             if segment is not None:
-                size = max(size, 2 * len(segment.content))  # replaced segments stay: doubling bounds their sum
+                size = max(size, 2 * len(segment.content))  # old segments stay in the file: doubling bounds their sum
             room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
             os.ftruncate(self._file, self._size + room)
             segment = self._named[name] = self._segment(self._size, room)
@@ -70,7 +71,7 @@ class SharedArrays:
         return self.data(name, 8 * number).view(np.int64)
 
     def packed(self, message: Any) -> bytes:
-        """Return the pickled message, in which shared arrays are replaced by their places."""
+        """Return the pickled message, in which shared arrays are replaced by their offsets."""
         packed = io.BytesIO()
         _Pickler(self, packed).dump(message)
         return packed.getvalue()
@@ -86,7 +87,7 @@ class SharedArrays:
         os.close(self._file)
 
     def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
-        """Return the segment's offset and size, and the array's offset in it; None for an array in other memory."""
+        """Return offset and size of an array's segment, and the array's offset in it; None for other arrays."""
         address = array.ctypes.data
         for segment in self._named.values():
             if segment.address <= address < segment.address + len(segment.content):
@@ -94,7 +95,7 @@ class SharedArrays:
         return None
 
     def at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
-        """Return the `length` bytes at a place that `place_of` returned, in either process."""
+        """Return `length` bytes at `offset` of the segment at `begin` with `size` bytes: inverse of `place_of`."""
         if begin not in self._seen:
             self._seen[begin] = self._segment(begin, size)
         return self._seen[begin].content[offset : offset + length]

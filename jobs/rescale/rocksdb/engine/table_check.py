@@ -1,8 +1,8 @@
 """Search for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
-Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that name
-blocks have checksums, so only a forged block can crash RocksDB. `check_all_blocks` searches for such a block after a
-crash.
+Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that refer
+to blocks have checksums, so there only a forged block can crash RocksDB. `check_all_blocks` searches for such a block
+after a crash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable
 
 
 def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> None:
-    """Check all blocks that name other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
+    """Check all blocks that refer to other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
         for block in table.parts.values():

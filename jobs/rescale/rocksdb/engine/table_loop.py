@@ -35,18 +35,18 @@ MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
 
 _LZ4 = 4
 _LARGEST_PACKED = 0x7E000000
-"""`LZ4_MAX_INPUT_SIZE`."""
+"""Largest block in bytes that LZ4 can compress (`LZ4_MAX_INPUT_SIZE`)."""
 
 _MOST_PACKED = 896
-"""Largest compressed size, in 1024ths; a block that shrinks less is stored plain (`GoodCompressionRatio`)."""
+"""Largest compressed size of a block, in 1024ths of its full size; else it is stored plain (`GoodCompressionRatio`)."""
 
 ROW_OVERHEAD = 3 * 5 + KEY_TRAILER_SIZE
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + TRAILER_SIZE
 ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
-"""Most bytes that a row takes beside its key and value, including the end of its block."""
+"""Most bytes that a row takes in addition to its key and value, including the end of its block."""
 
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
-"""Most bytes of an index entry beside its key."""
+"""Most bytes that an index entry takes in addition to its key."""
 
 (AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES, DELETES, KIND, SEQUENCE) = range(14)
 """Indexes in `numbers`, the state that `put_rows` keeps from call to call.
@@ -152,7 +152,10 @@ def finish_block(
     index: Bytes,
     index_restarts: Longs,
 ) -> None:
-    """Finish the block, and add it to the index with a separator: `last[:separator]`, its last byte plus `raised`."""
+    """Finish the current block, and add it to the index.
+
+    Its separator is `last[:separator]`, with the last byte raised by `raised`.
+    """
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
         at = _fixed(out, at, restarts[i])

@@ -31,7 +31,7 @@ _OUT = 256 * 1024
 """Bytes of blocks that are passed on together: few enough for a processor's cache."""
 
 _UNKNOWN = 0x7FFFFFFF
-"""`kUnknownColumnFamily`."""
+"""Column family id that RocksDB reads as unknown (`kUnknownColumnFamily`)."""
 
 
 ALL_VALUES = np.empty(0, np.uint8)
@@ -70,7 +70,7 @@ File = TypeVar("File", bound=ByteSink)
 
 @dataclass(frozen=True)
 class WrittenTable(Generic[File]):
-    """A finished SST file, file `number` of its writer (from 0 on), of which all `size` bytes went to `file`.
+    """A finished SST file of `size` bytes, written to `file`; `number` counts the files of its writer from 0 on.
 
     The file has `rows` rows, of which `deletes` are deletes, with keys from `smallest` to `largest`. `kinds` are the
     kinds of its first and last row.
@@ -87,7 +87,7 @@ class WrittenTable(Generic[File]):
 
 
 class TableWriter(Generic[File]):
-    """Writer of the rows of one state into files; `begin(number)` returns file `number`, from 0 on.
+    """Writer of the rows of one state into files; `begin(number)` opens file `number`, from 0 on.
 
     `name` must be unique among all writers; the session ids of the files are derived from it. The same name, `created`
     (seconds since 1970) and rows give the same bytes. All rows get the sequence number `sequence`. A file ends at
@@ -218,7 +218,7 @@ class TableWriter(Generic[File]):
         return written
 
     def _begin_anew(self) -> None:
-        """Reset the state for the next file, whose keys must follow the last key of this file."""
+        """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
         loop, numbers = self._loop, self._numbers
         self._file, self._number = None, self._number + 1
         if len(self._out) > _OUT:

@@ -26,10 +26,10 @@ class TransientTable(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """Names of the `files`, in either checkpoint, that only compactions have rewritten.
+    """The `files`, by name, of the earlier and the later checkpoint that differ only because compactions rewrote rows.
 
-    The files of the earlier checkpoint have the same live rows as those of the later one, except for keys in the
-    `transient` files.
+    These files of the earlier checkpoint have the same live rows as these files of the later one, except for keys in
+    the `transient` files.
     """
 
     files: frozenset[str] = frozenset()
@@ -88,7 +88,7 @@ class _Group:
 
 
 def _joined(groups: Iterable[_Group], outputs: set[int], is_followed: bool) -> _Group:
-    """Return one group of the `outputs` of an edit and the `groups` of its inputs."""
+    """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
     joined = _Group(set(outputs), is_followed)
     for group in groups:
         joined.numbers |= group.numbers

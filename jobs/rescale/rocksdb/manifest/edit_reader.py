@@ -39,7 +39,7 @@ class EditReader(ByteReader):
         return super().error(what, at=offset, expected=expected, found=found)
 
     def refusal(self, what: str, *, found: object = None) -> UnsupportedError:
-        """Return the error for a valid database with a feature, `what`, that Flink's databases do not have."""
+        """Return the error for a valid database with the feature `what`, which Flink's databases do not have."""
         return UnsupportedError(
             f"the database has {what}",
             path=self.path,

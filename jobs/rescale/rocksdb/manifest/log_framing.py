@@ -2,9 +2,9 @@
 
     crc:u32  length:u16  type:u8  payload[length]            little-endian
 
-A record that does not fit into the rest of a block continues in the next block, as another fragment. A rest of less
-than seven bytes is filled with zeros. RocksDB silently drops a torn record at the end of the file, and with it part of
-the state. `read_log` raises an error instead.
+A record that does not fit into the rest of a block continues in the next block, as another fragment. If less than seven
+bytes of a block are left, they are zeros. RocksDB silently drops a torn record at the end of the file, and with it part
+of the state. `read_log` raises an error instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replacement of times, host and session id in SST files, so that equal rows give equal bytes.
+"""Replaces times, host and session id in SST files, so that equal rows give equal bytes.
 
 RocksDB stores times, the host name, and a random session id in the properties of every file (`TableProperties`). This
 module overwrites them with values of the same length. Each file needs a session id of its own: block caches identify a

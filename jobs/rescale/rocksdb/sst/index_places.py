@@ -1,8 +1,8 @@
 """Fast decoding of an index block, which may have millions of entries, into arrays of block places and separators.
 
 By default every entry of a RocksDB index is a restart point (`index_block_restart_interval` 1). The restart array at
-the end of the block then has the offset of each entry, so NumPy decodes all entries at once. `index_entries`, the slow
-twin, decodes all other indexes.
+the end of the block then has the offset of each entry, so NumPy decodes all entries at once. `index_entries`, which is
+slower, decodes all other indexes.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class SstTable:
 
     @property
     def index_size(self) -> int:
-        """Upper bound of the bytes that a read of the index takes."""
+        """Upper bound of the bytes that are read to get the whole index."""
         if self.properties.partitioned_index:
             return self.properties.index_size
         return self._footer.index.size + TRAILER_SIZE
@@ -168,7 +168,7 @@ class SstTable:
     def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:
         """Return the uncompressed contents of consecutive data blocks, with one read.
 
-        `offsets` and `sizes` are a part of the arrays that `data_blocks` returns.
+        `offsets` and `sizes` are slices of the arrays that `data_blocks` returns.
         """
         self._refuse_dictionary()
         start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)

@@ -46,7 +46,7 @@ class ChecksumType(IntEnum):
 
 
 class WrongChecksum(SnapshotError):  # noqa: N818
-    """Error for a block with a wrong checksum, which RocksDB detects, too. Pickle makes it a plain `SnapshotError`."""
+    """Error for a block with a wrong checksum, which RocksDB detects, too. Unpickled, it is a plain `SnapshotError`."""
 
 
 def read_handle(reader: EditReader) -> BlockHandle:

@@ -20,7 +20,7 @@ PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 _GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
 
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
-"""`BlockBasedTableOptions::IndexType`; the hash index comes in addition to the binary one."""
+"""Values of `BlockBasedTableOptions::IndexType`. A file with a hash index has a binary index, too."""
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,11 @@ def changed_keys(
 ) -> Iterator[Keys]:
     """Yield the candidates in [begin, end), in order, each once.
 
-    `earlier` and `later` are the own files of the two databases, and `shared` are the other files of the later one.
-    These have the same rows as the other files of the earlier database, except for keys in the `transient` files, which
-    were flushed after the earlier checkpoint and compacted away before the later one. Range tombstones are ignored.
-    Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one with an unsupported format.
+    `earlier` has the files that only the earlier database has, `later` those that only the later one has, and `shared`
+    all other files of the later database. The `shared` files have the same rows as the other files of the earlier
+    database, except for keys in the `transient` files, which were flushed after the earlier checkpoint and compacted
+    away before the later one. Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and
+    `UnsupportedError` for one with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
@@ -99,7 +100,7 @@ class _Entries(NamedTuple):
     value_ends: Longs
 
     def part(self, begin: int, end: int) -> _Entries:
-        """Return the entries from `begin` to before `end`, with no more than their bytes."""
+        """Return the entries from `begin` to before `end`, without the bytes of other entries."""
         if begin == end:
             return _NOTHING
         key, key_end = self.key_starts[begin], self.key_ends[end - 1]
@@ -153,7 +154,7 @@ class _Run:
         return entries.part(0, number)
 
     def _fill(self) -> None:
-        """Decode until there are entries of two keys, because only then the entries of the first key are complete."""
+        """Decode blocks until there are entries of two keys: only then all entries of the first key are decoded."""
         while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last):
             batch = next(self._batches, None)
             if batch is None:
@@ -177,7 +178,10 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
-    """Return sorted keys, and for each the least sequence number above 0 in the files from it up to the next key."""
+    """Return sorted keys, and for each key the smallest sequence number above 0 that rows up to the next key may have.
+
+    The sequence numbers and key ranges are those of the MANIFEST entries `files`.
+    """
     from rescale.rocksdb.engine.changes.entry_loop import ABOVE_ALL_SEQUENCES
 
     ranges = sorted(
@@ -213,7 +217,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
 
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
-    """Return the entries of blocks; for an ingested file, `sequence` is the sequence number of all, else 0."""
+    """Return the entries of blocks; `sequence` is the sequence number of all rows of an ingested file, else 0."""
     from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
 
     data = np.frombuffer(bytearray().join(blocks), np.uint8)

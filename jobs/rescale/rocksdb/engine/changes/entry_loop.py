@@ -1,4 +1,4 @@
-"""Compiled loops that decode the entries of data blocks (`DataBlockIter`), and compare those of two databases.
+"""Compiled loops that decode the entries of data blocks (`DataBlockIter`), and compare the entries of two databases.
 
 Import this module late: it loads numba.
 """
@@ -20,7 +20,7 @@ ABOVE_ALL_SEQUENCES = (1 << 63) - 1
 
 @compiled
 def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
-    """Return the varint at `at`, or -1 if it is cut off or too long, and the place after it."""
+    """Return the varint at offset `at`, or -1 if it is cut off or too long, and the offset after it."""
     value = np.int64(0)
     for i in range(_LONGEST_VARINT):
         if at >= end:
@@ -35,7 +35,7 @@ def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
 
 @compiled
 def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
-    """Return the end of a block's entries; a place before `begin` if the restart points do not fit into the block."""
+    """Return the end offset of a block's entries; it is before `begin` if the block's restart points do not fit."""
     if end - begin < 4:
         return begin - 1
     restarts = np.int64(0)
@@ -75,7 +75,7 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
 def decode_entries(
     data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
 ) -> None:
-    """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and places of values."""
+    """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and offsets of values."""
     filled, count, begin = np.int64(0), 0, np.int64(0)
     last = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
@@ -163,7 +163,7 @@ def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
 
 @compiled
 def copy_keys(keys: Bytes, starts: Longs, ends: Longs, out: Bytes) -> None:
-    """Copy keys end to end into `out`."""
+    """Copy the keys `keys[starts[i]:ends[i]]` end to end into `out`."""
     at = np.int64(0)
     for i in range(len(starts)):
         at = copy_bytes(keys, starts[i], ends[i], out, at)
@@ -179,9 +179,10 @@ def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long)
 def _oldest_at(
     keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
 ) -> Long:
-    """Return `oldest` of the last point that is at most the key; `ABOVE_ALL_SEQUENCES` if there is no such point.
+    """Return `oldest[i]` for the last of the sorted keys `points` that is at most the key `keys[begin:end]`.
 
-    `place` is a cursor with one element: the number of points at or before the previous key. Keys must come in order.
+    Returns `ABOVE_ALL_SEQUENCES` if all points are larger. `place` is a cursor with one element: the number of points
+    at or before the key of the last call. Calls must come in the order of keys.
     """
     while place[0] < len(point_ends):
         first = point_ends[place[0] - 1] if place[0] else np.int64(0)
@@ -215,10 +216,11 @@ def changed_keys(
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
-    compaction into the last level sets the sequence number to 0, so a later 0 counts as the same. In that case no
-    shared entry of the key may be older than the write, because that entry would hide the row with 0: `oldest` has the
-    least sequence number above 0 of the shared entries from each of the `points` on. RocksDB combines a merge operand
-    with the entries below it, so the operand must be the key's only entry in the runs.
+    compaction into the last level sets the sequence number to 0, so 0 in the later database counts as the same number.
+    In that case no shared entry of the key may be older than the write, because it would hide the row with sequence
+    number 0. `oldest[i]` is the smallest sequence number above 0 that shared entries with keys from point i up to the
+    next point may have (`points` are sorted keys). RocksDB combines a merge operand with the entries below it, so the
+    operand must be the key's only entry in the runs.
     """
     heads = runs.copy()
     newest = np.empty(2, np.int64)
