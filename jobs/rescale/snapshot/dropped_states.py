@@ -1,7 +1,8 @@
 """Drop single states of an operator, which keeps its other states.
 
 Operator state stores the elements of each state separately, so dropping a state removes its elements from the stream.
-The records of keyed states are mixed. Their readers skip the records of the states in `Operator.dropped_states`.
+The records of all keyed states of an operator are stored together, so readers skip the records of the states in
+`Operator.dropped_states`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DROP_ALL = Advice("drop the whole operator (", mention("drop", "UID"), "), or l
 class DroppedState:
     """A state that the result leaves out.
 
-    `bytes` counts the bytes of the state, and `of_bytes` those of all states that are stored together with it. For
+    `bytes` counts the bytes of the state, and `of_bytes` the bytes of all states that are stored together with it. For
     operator state both are the same. For keyed state `elements` is None, and `bytes` is None if the operator has
     several keyed states, because their sizes are not known before the records are read. RocksDB keeps each state in SST
     files of its own. If MANIFESTs were read, `stored_bytes` counts the compressed bytes of these files, including
@@ -41,7 +42,7 @@ class DroppedState:
 
 
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
-    """Return the dropped states with this name; an operator may have a keyed state and operator state of one name.
+    """Return the states of this name that a run would drop: an operator may have keyed and operator state of one name.
 
     Raises `UnsupportedError` if a state cannot be left out.
     """

@@ -44,7 +44,10 @@ def _moved_files(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _layout(operator: Operator) -> Iterator[str]:
-    """Compare keyed state with the key groups that Flink will assume without a check at the stored parallelism."""
+    """Yield findings about keyed state with other key groups than Flink assigns to its subtask.
+
+    At the stored parallelism, Flink restores such state without a check.
+    """
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
         stateless = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}

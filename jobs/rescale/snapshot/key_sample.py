@@ -1,4 +1,4 @@
-"""A bounded sample of an operator's keys, from which the hash of the keys is found."""
+"""Reads a bounded sample of an operator's keys, from which Rescale finds the hash function of the keys."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
-    """Yield (key group, key) pairs from the beginnings of key groups."""
+    """Yield (key group, key) pairs from the beginnings of evenly spaced key groups."""
     materialised = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
     filled = [
         (stream, key_group, extent)

@@ -98,7 +98,7 @@ class LiveTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Database:
-    """The keyed state of one subtask as a RocksDB directory; only its rows of `key_groups` count.
+    """The keyed state of one subtask as a RocksDB directory; only rows in `key_groups` are live.
 
     `header_extent` is the extent of the meta stream, which describes the states, and `header` are its bytes; `parsed`
     is as for `KeyedStream`. `with_tables` sets `tables` and `source` from the MANIFEST, and `with_key_group_sizes` sets
@@ -141,10 +141,7 @@ class Database:
 
 
 class ChangeSet(NamedTuple):
-    """Changes of a changelog.
-
-    They are the change set that begins at `offset` of `extent`, or a list in `_metadata` (`offset` None).
-    """
+    """Changes of a changelog: the change set at `offset` of `extent`, or a list in `_metadata` (`offset` None)."""
 
     extent: Extent
     offset: int | None
@@ -152,9 +149,9 @@ class ChangeSet(NamedTuple):
 
 @dataclass(frozen=True)
 class Changelog:
-    """The keyed state of one subtask as a changelog: the materialised `base`, and the changes since then.
+    """The keyed state of one subtask as a changelog: the materialised `base`, and all later changes.
 
-    Only rows of `key_groups` count. `base` may be empty or have several parts, which may hold other key groups, too.
+    Only rows in `key_groups` are live. `base` may be empty or have several parts, which may hold other key groups, too.
     `parsed` is the header of the state after all changes, None if a serializer is unknown; `header` has the bytes of
     that header, which Rescale composes, because no file has them. `logged` are the names of the states that the changes
     describe, and `log_size` is the size of the changes in bytes.
@@ -192,7 +189,7 @@ class Changelog:
 
 
 KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog
-"""A stream, a RocksDB directory or a changelog with keyed state of a subtask whose records can be read."""
+"""Keyed state of a subtask whose records can be read: a stream, a RocksDB directory or a changelog."""
 
 
 @dataclass(frozen=True)

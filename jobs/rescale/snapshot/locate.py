@@ -1,4 +1,4 @@
-"""Extents of the bytes that state handles name, and the check that a handle may point to its file.
+"""Finds the bytes that state handles name, and checks that each handle may point to its file.
 
 Every stream of a snapshot is an extent of a file: inline state is an extent of `_metadata` itself, and a segment is an
 extent of a merged file. A damaged or forged `_metadata` must not make Rescale read other files. So handles may point

@@ -1,9 +1,10 @@
 """Warnings about state that Flink itself lost or mislaid when it wrote a snapshot.
 
-A native savepoint of RocksDB lacks the timers that are kept on the heap. They are not among the states of the backend,
-and Flink writes the raw keyed state with such timers for checkpoints only (`requiresLegacySynchronousTimerSnapshots` of
-`RocksDBKeyedStateBackend`). After a restore in CLAIM mode from an incremental native savepoint, the handles of the next
-incremental checkpoints name files of that savepoint as if they lay beside the new `_metadata`.
+A native savepoint of RocksDB lacks the timers that are kept on the heap. Such timers are not among the states of the
+backend, and Flink writes the raw keyed state with such timers for checkpoints only
+(`requiresLegacySynchronousTimerSnapshots` of `RocksDBKeyedStateBackend`). After a restore in CLAIM mode from an
+incremental native savepoint, the handles of the next incremental checkpoints name files of that savepoint as if they
+lay beside the new `_metadata`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence if files are missing that handles place beside `_metadata`."""
+    """Yield a warning if relative state handles name files that the snapshot's directory lacks."""
     missing = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
     if missing and is_checkpoint_directory(snapshot.directory):
         yield (

@@ -41,7 +41,7 @@ class ElementState:
 class ElementStream:
     """The managed or raw operator state of one subtask; raw operator state has no header.
 
-    `has_own_header` is False if states are left out, because the file then has another header.
+    `has_own_header` is False if states are left out: `header` then differs from the header in the file.
     """
 
     subtask: int
@@ -145,12 +145,12 @@ class Operator:
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams without timers, in a format of the operator's own."""
+        """The raw keyed streams without timers, whose format only the operator knows."""
         return tuple(stream for stream in self.raw_keyed if stream.services is None)
 
     @property
     def becomes_canonical(self) -> bool:
-        """Whether the operator has keyed state that can become canonical but is not."""
+        """Whether the operator has keyed state in another format that Rescale can make canonical."""
         return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
 
     @property

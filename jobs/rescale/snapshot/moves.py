@@ -1,4 +1,4 @@
-"""Moved files of a snapshot that was copied to another place: their old places in the handles, and their new places.
+"""Finds the moved files of a snapshot that was copied to another place: the handles still name their old places.
 
 Flink writes absolute paths into `_metadata` for every file of an incremental or merged checkpoint
 (`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move` maps
@@ -23,7 +23,7 @@ from rescale.text.errors import RequestError, RescaleError, SnapshotError
 
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
 _JOB_DIRECTORIES = ("shared", "taskowned")
-"""Directories beside `chk-N` (`AbstractFsCheckpointStorageAccess`)."""
+"""Directories next to the `chk-N` directories of a job (`AbstractFsCheckpointStorageAccess`)."""
 
 _NEW_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:)")
 
@@ -126,7 +126,7 @@ def find_moves(
 
 
 def _recorded(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
-    """Return the sizes of the files that absolute handles name."""
+    """Return the recorded sizes of the files that absolute handles name, by path."""
     files: dict[str, FileSize] = {}
     for stream in streams:
         while isinstance(stream, KeyGroupsStream):

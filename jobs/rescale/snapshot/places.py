@@ -60,14 +60,14 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
         return msgspec.structs.replace(self, first_key_group=both.first, groups=self.groups[begin : begin + len(both)])
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
-        """Return the same place with the header that `read` makes of the present one."""
+        """Return the same place with the header `read(header)`."""
         return StreamPlace(
             read(self.header), self.file, self.framing, self.compressed, self.first_key_group, self.groups
         )
 
 
 class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="database"):
-    """The files of a RocksDB directory; only rows of the key groups from first to last count."""
+    """The files of a RocksDB directory; only rows in `key_groups` (first, last) are live."""
 
     header: H
     key_groups: tuple[int, int]
@@ -83,12 +83,12 @@ class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, ta
         return msgspec.structs.replace(self, files=tuple(files))
 
     def with_headers(self, read: Callable[[H], G]) -> DatabasePlace[G]:
-        """Return the same place with the header that `read` makes of the present one."""
+        """Return the same place with the header `read(header)`."""
         return DatabasePlace(read(self.header), self.key_groups, self.files)
 
 
 class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changelog"):
-    """A changelog of the key groups from first to last: the places of its materialised state, and later changes.
+    """A changelog of `key_groups` (first, last): the places of its materialised state, and the changes after that.
 
     The header describes the state after the changes. `log_size` counts the bytes of the changes.
     """
@@ -104,7 +104,7 @@ class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, t
         return self.log_size + sum(part.size for part in self.base)
 
     def with_headers(self, read: Callable[[H], G]) -> ChangelogPlace[G]:
-        """Return the same place with the headers that `read` returns for those of the place and of its parts."""
+        """Return the same place, with `read` applied to its header and to the headers of its base parts."""
         base = tuple(part.with_headers(read) for part in self.base)
         return ChangelogPlace(read(self.header), self.key_groups, base, self.changes, self.log_size)
 
@@ -128,10 +128,10 @@ class PassedFile(NamedTuple):
 
 
 class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
-    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None where it does not exist.
+    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None where it is missing.
 
-    Both sides have the key groups from first to last. The header names the states to read, in order. `transient` are
-    the files that neither side has but that may have changed keys.
+    Both sides have the key groups `key_groups` (first, last). The header names the states to read, in order.
+    `transient` are the files that neither side has but that may have changed keys.
     """
 
     header: H
@@ -142,13 +142,13 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
 
     @property
     def size(self) -> int:
-        """Bytes of the files that are not on both sides."""
+        """Bytes of the SST files whose keys are read."""
         sides = (side for side in (self.before, self.after) if side is not None)
         own = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
         return own + sum(file.extent.length for file in self.transient)
 
     def with_headers(self, read: Callable[[H], G]) -> ChangePlace[G]:
-        """Return the same place with the headers that `read` returns for those of the place and of its sides."""
+        """Return the same place, with `read` applied to its header and to the headers of both sides."""
         before, after = (
             ChangeSide(side.database.with_headers(read), side.own) if side is not None else None
             for side in (self.before, self.after)

@@ -1,4 +1,4 @@
-"""Prospects of restoring a snapshot in another release of Flink, for each operator and state, with reasons.
+"""Judges whether another release of Flink restores a snapshot: each operator and each state, with reasons.
 
 Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
 with the same types. If a header names a class that the release lacks, all states in the header fail. Otherwise each
@@ -108,7 +108,7 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
 
 
 def _worst(restores: Iterable[Restores]) -> str:
-    """Return the worst outcome; state that does not exist is restored."""
+    """Return the worst outcome, or `YES` without any state."""
     return max(restores, key=_ORDER.index, default=Restores.YES).value
 
 
@@ -152,7 +152,7 @@ class _Judge:
             yield JudgedState("coordinator", self._source(operator))
 
     def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
-        """Yield the prospects of the states in a header; a reason of the key serializer affects all of them."""
+        """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         names = set(header.names)
@@ -188,7 +188,7 @@ class _Judge:
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
 
     def _source(self, operator: Operator) -> Reason | None:
-        """Return the reason for the splits and the enumerator of a source; None for a KafkaSource that could be read.
+        """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.
 
         The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
@@ -199,7 +199,7 @@ class _Judge:
         return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
 
     def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
-        """Return the reason for an unreadable or missing header: an unknown class in it."""
+        """Return why a release may not restore state whose header is missing or names an unknown class."""
         if header:
             try:
                 read(header, "")
@@ -208,12 +208,12 @@ class _Judge:
         return untyped_state_reason("gone", self._line)
 
     def _worst(self, causes: Iterable[Reason]) -> Reason | None:
-        """Return the worst reason, the first one if several are as bad; None without reasons."""
+        """Return the worst reason, the first one if several are equally bad; None without reasons."""
         return max(causes, key=lambda reason: _ORDER.index(reason.restores), default=None)
 
 
 def _others(operator: Operator) -> Iterator[str]:
-    """Yield the kinds of state that have no header with types."""
+    """Yield the kinds of the operator's state for which no header tells the types."""
     if operator.changelogs or operator.other_keyed:
         yield "changelog"
     if operator.own_raw_keyed:
@@ -225,7 +225,7 @@ def _others(operator: Operator) -> Iterator[str]:
 
 
 def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
-    """Yield the reasons of the other states that follow from the reasons of the state `name`."""
+    """Yield the reasons of all other states in a header that follow from the reasons `causes` of the state `name`."""
     for reason in causes:
         if reason.fails_all:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")

@@ -94,7 +94,7 @@ class SnapshotFiles:
         return [contents[i] for i in range(len(extents))]
 
     def _split(self, extents: Sequence[Extent], run: Sequence[int], whole: Extent) -> dict[int, bytes]:
-        """Return the contents of extents that lie end to end, by their indexes in `extents`."""
+        """Read `whole`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
         data = self.read(whole) if run else b""
         begins = {i: extents[i].start - whole.start for i in run}
         return {i: data[begin : begin + extents[i].length] for i, begin in begins.items()}

@@ -187,7 +187,7 @@ def _states(operator: Operator) -> Iterator[LostState]:
 
 
 def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Return the missing files of these operators; all missing files if some state of theirs cannot be read."""
+    """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
     had = {
@@ -204,7 +204,7 @@ def _file_numbers(operator: Operator) -> Iterator[int]:
 
 
 def _restarted(operator: Operator) -> Operator:
-    """Return the operator with its finished subtasks as running subtasks without state."""
+    """Return the operator with its finished subtasks marked as running subtasks without state."""
     entry = operator.entry
     subtasks = tuple(subtask for subtask in entry.subtasks if not subtask.finished)
     return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))

@@ -1,1 +1,1 @@
-"""RocksDB directories of a snapshot: what their small files and the indexes of SST files tell."""
+"""Read what the small files of a snapshot's RocksDB directories and the indexes of their SST files tell."""

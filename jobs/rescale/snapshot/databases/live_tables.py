@@ -1,4 +1,4 @@
-"""The live SST files of RocksDB directories, from their MANIFESTs, and the options with which the job opens them."""
+"""Reads which SST files of RocksDB directories are live, and with which options the job opens the directories."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """The SST files of a RocksDB directory whose rows may differ between two checkpoints.
 
-Two files are the same if handles name the same place: Flink gives every uploaded file a unique name, while RocksDB may
-use a name in the directory again after a failure (`SharedStateRegistryImpl`). The bytes may be read from another place,
-because a snapshot may be a copy.
+A file of the earlier checkpoint and one of the later checkpoint are the same file if the handles name the same place:
+Flink gives every uploaded file a unique name, while RocksDB may use a name in the directory again after a failure
+(`SharedStateRegistryImpl`). Rescale may read their bytes from another place, because a snapshot may be a copy.
 
 Flink uploads all files again, under new names, for the first checkpoint after a restore (`RecoveryClaimMode.NO_CLAIM`),
-for a full checkpoint and for a native savepoint. Two such files are the same if both MANIFESTs describe them alike, and
-the same session of RocksDB wrote both: a session uses each file number once (`GetSstInternalUniqueId`). The properties
-of an SST file name the session that wrote it, and the number of the file in that session.
+for a full checkpoint and for a native savepoint. A file and its second upload count as the same file if both MANIFESTs
+describe them alike, and the same session of RocksDB wrote both: a session uses each file number once
+(`GetSstInternalUniqueId`). The properties of an SST file name the session that wrote it, and the number of the file in
+that session.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from rescale.text.errors import UnsupportedError
 class OwnTables(NamedTuple):
     """Names of the SST files that only the earlier checkpoint has (`gone`), and that only the later one has (`added`).
 
-    Files that only compactions have rewritten in between are left out. `transient` are files that neither checkpoint
-    has, with keys whose values may have changed.
+    Files that differ only because compactions rewrote rows are left out. `transient` are files that were flushed and
+    compacted away between the checkpoints; values of their keys may have changed.
     """
 
     gone: frozenset[str]
@@ -44,10 +45,10 @@ class OwnTables(NamedTuple):
 def own_tables(
     earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, readable: Mapping[str, int]
 ) -> OwnTables:
-    """Compare a RocksDB directory in two checkpoints; `before` or `after` is None where it does not exist.
+    """Compare a RocksDB directory in two checkpoints: `before` and `after`, None if the checkpoint lacks the directory.
 
-    `readable` maps the names of readable files of checkpoints in between to their sizes in bytes. Raises the errors of
-    `read_manifest`.
+    `readable` maps the names of SST files of checkpoints in between, as far as they still exist, to their sizes in
+    bytes. Raises the errors of `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
@@ -71,9 +72,9 @@ def differing_tables(
 
 
 def backends_of(operator: Operator) -> dict[int, str]:
-    """Return the ids of an operator's RocksDB backends, with their key groups, by subtask.
+    """Return a text with the id and the key groups of each RocksDB backend of an operator, by subtask.
 
-    A restore keeps them, unless it rescales the operator or reads a canonical savepoint.
+    A restore keeps both, unless it rescales the operator or reads a canonical savepoint.
     """
     handles = {
         subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
@@ -88,9 +89,10 @@ def backends_of(operator: Operator) -> dict[int, str]:
 def tables_in_between(
     checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database | None
 ) -> Iterator[tuple[str, Snapshot, Extent]]:
-    """Yield (name, snapshot, extent) of the existing SST files of a directory in checkpoints before a later one.
+    """Yield (name, snapshot, extent) of the SST files that a directory had in earlier checkpoints and that still exist.
 
-    A checkpoint is left out if its directory is of another database with the same key groups.
+    `after` is the directory in the later checkpoint. A checkpoint is left out if its MANIFEST is not the beginning of
+    the later MANIFEST: then its directory is of another database with the same key groups.
     """
     if after is None:
         return
@@ -125,7 +127,7 @@ def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, Liv
 def _uploaded_again(
     earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
 ) -> frozenset[str]:
-    """Return the names of the files that are the same, although they lie at different places."""
+    """Return the names of the files `gone` that Flink has uploaded again, so that they are among the files `added`."""
     others = {_entry(table): table for table in added}
     pairs = [(table, others[_entry(table)]) for table in gone if _entry(table) in others]
 

@@ -1,6 +1,6 @@
 """A bounded sample of the keys in an operator's RocksDB directories, from a few blocks of evenly spaced SST files.
 
-Overwritten and deleted rows serve as well as live ones, because their keys also lie in the key groups of their hashes.
+Overwritten and deleted rows are sampled, too: their keys also lie in the key groups of their hashes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import UnsupportedError
 
 _MOST_TABLES, _MOST_BLOCKS = 64, 8
-"""Number of SST files of an operator, and of blocks in each, that are read at most."""
+"""Largest number of SST files that are read for an operator, and of blocks that are read in each of them."""
 
 
 def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: int) -> Iterator[tuple[int, bytes]]:

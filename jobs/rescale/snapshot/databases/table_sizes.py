@@ -1,8 +1,8 @@
-"""Estimate of the bytes of RocksDB directories in each key group, from the key ranges and indexes of SST files.
+"""Estimates the bytes of RocksDB directories in each key group, from the key ranges and indexes of SST files.
 
 A MANIFEST has the smallest and the largest key of every file. Most files of large state lie in one key group. For the
-largest of the other files, the index tells how the blocks are spread over the key groups. All remaining files count as
-spread evenly. Overwritten and deleted rows count, too.
+largest of the other files, the index tells how the blocks are spread over the key groups. The bytes of all remaining
+files count as spread evenly over the key groups of the file. Overwritten and deleted rows count, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST_INDEX = 512 * 1024
 
 
 class Runs(NamedTuple):
-    """Runs of blocks: the first and the last key group of each, and its bytes."""
+    """Runs of blocks in an SST file: the first and the last key group of each run, and its bytes."""
 
     firsts: Longs
     lasts: Longs

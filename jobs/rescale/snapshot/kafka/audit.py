@@ -69,7 +69,7 @@ def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
 
 
 def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
-    """Yield findings about subtasks that would have no partition, or more than their share, at a parallelism."""
+    """Yield findings about subtasks that would have no partition, or more than their share, at this parallelism."""
     if not kafka.held:
         return
     numbers = per_subtask(kafka, parallelism)
@@ -92,7 +92,7 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
 
 
 def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
-    """Yield a finding about partitions that the snapshot does not know, if their handling may surprise the user."""
+    """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
     placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
@@ -148,7 +148,7 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    """Yield a finding about partitions without an offset; it lists only a few, since damaged state may lack many."""
+    """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
     with_offset = {position.partition for position in offsets.held}
     last = dict(sorted(with_offset))
     number = sum(last.values()) + len(last) - len(with_offset)

@@ -57,7 +57,7 @@ def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
 
 
 class _Writer:
-    """Writer of changed elements, one after the other, to `written`."""
+    """Writer that appends the bytes of changed elements to `written`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -95,7 +95,7 @@ class _Writer:
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
-        """Return a reader's state with these splits, which replaces the state of a consumer's subtask."""
+        """Return reader state with these splits, which replaces the consumer's state `stream` of a subtask."""
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)

@@ -1,7 +1,7 @@
 """The Kafka offsets in a snapshot: the position in each partition of a Kafka source, and the subtask that stored it.
 
-No move of state depends on offsets. So a state of another kind, or larger than `STATE_LIMIT`, is not read, and a state
-that cannot be read is reported instead of raising an error.
+Rescale needs no offsets to move state. So a state of another kind, or larger than `STATE_LIMIT`, is not read, and a
+state that cannot be read is reported instead of raising an error.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
 
 
 def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the labels of operators with the state of a `FlinkKafkaConsumer` but without any offset; read no file.
+    """Return the labels of operators with the state of a `FlinkKafkaConsumer`, but without any offset.
 
-    A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint leaves such state. A job
-    that restores this state reads every partition from the earliest record.
+    Reads `_metadata` only. A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint
+    leaves such state. A job that restores this state reads every partition from the earliest record.
     """
     return tuple(o.label for o in snapshot.operators if has_consumer(o) and not any(_states(o, OFFSETS_STATE)))
 
@@ -160,7 +160,7 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
-    """Return the kind of a source whose enumerator is not that of a `KafkaSource`; None if it is no Kafka source."""
+    """Return the kind of a Kafka source with another enumerator than `KafkaSource`; None if it is no Kafka source."""
     if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
         return KafkaKind.DYNAMIC
     if is_hybrid_enumerator(coordinator) or _begins_with(snapshot, operator, is_hybrid_split):
@@ -173,7 +173,7 @@ def _read_split(element: bytes) -> Position:
 
 
 def _begins_with(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
-    """Tell whether the first split that the readers hold `matches`."""
+    """Return whether `matches` accepts the first split in the readers' state."""
     for stream, state in _states(operator, READER_STATE):
         try:
             return matches(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
@@ -196,7 +196,7 @@ class UnreadError(Exception):
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it is unread."""
+    """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it cannot be read."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
@@ -222,7 +222,8 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
     """Return the decompressed bytes of elements.
 
-    Raises `UnreadError` if their file is missing or the operator is given up, and `SnapshotError` if they are damaged.
+    Raises `UnreadError` if the file of the elements is missing or the operator is given up, and `SnapshotError` if the
+    elements are damaged.
     """
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")

@@ -1,4 +1,4 @@
-"""Search for the `_metadata` of a path: its own, or that of the newest complete checkpoint in a job's directory.
+"""Finds the `_metadata` of a snapshot; in a job's directory, the `_metadata` of its newest complete checkpoint.
 
 Flink writes the checkpoints of a job as `<directory>/<job id>/chk-N`; a checkpoint without `_metadata` is incomplete.
 """

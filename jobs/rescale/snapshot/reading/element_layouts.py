@@ -1,4 +1,4 @@
-"""Operator state for `redistribute`: its layout in the old subtasks as the input, and the extents of the output."""
+"""Converts operator state for `redistribute`: streams of the old subtasks to layouts, and its results to extents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[lis
 
 
 def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:
-    """Return the extents of the elements of a share, in order; `sources` maps old subtasks to their streams."""
+    """Return the extents of the elements in a new subtask's share; `sources` maps old subtasks to their streams."""
     extents: list[Extent] = []
     for run in share.runs:
         state = next(state for state in sources[run.source].states if state.name == share.name)

@@ -1,8 +1,8 @@
-"""Detection of the framing of a stream's key groups, which the handle does not always tell.
+"""Finds out whether the key groups of a stream are in heap or canonical framing; the handle does not always tell.
 
 In Flink the restoring backend knows the framing. Streams whose handles have the tag 3 or 12 are either heap streams, or
 full checkpoints of the RocksDB backend before Flink 1.16 (`RocksFullSnapshotStrategy`), which are canonical. Only the
-bytes of the key groups tell which.
+bytes of the key groups tell heap and canonical framing apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 _MOST_WALKED = 1 << 20
 
 _HEAD = 8
-"""Bytes at the start of a key group that tell the framings apart: its number, and the four bytes after it."""
+"""Bytes at the start of a key group that tell the framings apart: the number of the key group, and four more bytes."""
 
 
 def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent], bytes]) -> Framing:
@@ -37,7 +37,7 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
 
 
 def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes]) -> bool:
-    """Tell whether the first bytes of a key group, up to `_MOST_WALKED`, are canonical records."""
+    """Return whether the first `_MOST_WALKED` bytes of a key group are canonical records."""
     import numpy as np  # slow to import, and most plans do not need it
 
     from rescale.flink.keyed.blocks.records import RecordReader

@@ -13,7 +13,7 @@ _MOST_NAMED = 5
 def unused_names(pairs: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
     """Return the names of `pairs` (operator id, name) whose operator does not exist.
 
-    The id stands behind a name that is not its uid.
+    A name that is not the operator's uid is followed by the id.
     """
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"

@@ -87,9 +87,9 @@ def open_candidate(
     `allow_prefixes` are places outside of the snapshot to which handles may point. `uids` are (operator id, label)
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
-    `finds_moves`, more moves are searched. Do not search for moves of a result, whose files must lie where its handles
-    place them, or of a planned source, which is read as planned. Raises `SnapshotError` or `UnsupportedError` if the
-    snapshot cannot be read.
+    `finds_moves`, the function searches for more moves. Do not search for moves of a result, whose files must lie where
+    its handles place them, or of a planned source, which is read as planned. Raises `SnapshotError` or
+    `UnsupportedError` if the snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
@@ -136,8 +136,8 @@ def open_candidate(
 def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collection[str]) -> int:
     """Locate every stream, and return the number of files of the operators that are not given up.
 
-    The files of these operators come first, so that a given-up operator with unlocatable streams changes no file
-    number.
+    The files of these operators get the first numbers. So their numbers do not depend on given-up operators, some of
+    whose streams may have no location.
     """
     for entry in entries:
         if entry.operator_id not in given_up:
@@ -253,7 +253,10 @@ class _Pending:
 
 
 def _is_logged(handle: KeyedHandle | None) -> bool:
-    """Tell whether a handle is a changelog with changes, or with a base other than one part with all its key groups."""
+    """Return whether a handle is a changelog that must be read as such.
+
+    It need not if it has no changes, and its base is empty or one part with exactly its key groups.
+    """
     if not isinstance(handle, ChangelogHandle):
         return False
     own, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]

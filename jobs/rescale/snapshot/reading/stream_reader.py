@@ -180,7 +180,7 @@ class StreamReader:
             return ReadChangelog(read, None)
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
-        """Return the key groups `own` of a part of a materialised base; the rest may belong to another subtask."""
+        """Return the key groups `own` of one part of a materialised base; another subtask may have the rest."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
             return replace(database, key_groups=database.key_groups.intersection(own))
