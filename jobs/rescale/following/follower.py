@@ -2,12 +2,13 @@
 
 A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
 round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
-the levels of the databases, the next round continues the base itself, with all changes since, and replaces all rounds.
-A checkpoint that continues no round becomes a new base. Files beside the target record progress (`runstate.states`).
+the levels of the databases, the next round continues the base itself, with all changes since the base, and replaces all
+earlier rounds. A checkpoint that continues no round becomes a new base. Files beside the target record progress
+(`runstate.states`).
 
-A round is proven by its changes, which does not prove that the right keys were compared. So, while the job runs, every
-record of the first round after a base is compared, too. Later rounds continue that round, so a wrong row would stay in
-them.
+The proof of a round compares the keys that have changed, but cannot show that no changed key was missed. So, while the
+job runs, every record of the first round after a base is compared with its checkpoint, too. Later rounds continue that
+round, so a wrong row would stay in them.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ class Follower:
     _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
-        """Make rounds until `limits` are reached; `report` gets each round, and what the follower waits for after it.
+        """Make rounds until `limits` are reached; report each round, and what the follower waits for after it.
 
-        Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
+        Raises `RequestError` if another process finishes or discards the target. Then no file of the follower is left.
         """
         with self.following():
             self._publish_due(limits)
@@ -115,9 +116,9 @@ class Follower:
 
     @contextmanager
     def following(self, *, pins: bool = True) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds. Without rounds, no `pins` are needed.
+        """Begin to follow the job, or go on; the block makes the rounds. If it makes none, no `pins` are needed.
 
-        Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
+        Raises `RequestError` if another process finishes or discards the target. Then no file of the follower is left.
         """
         self._begin()
         try:
@@ -133,7 +134,8 @@ class Follower:
     def _pinning(self) -> Iterator[None]:
         """Pin what was flushed for each checkpoint that the job completes while the block runs.
 
-        With all checkpoints since a round, the next one need not read what compactions have rewritten.
+        If the files of all checkpoints since a round are pinned, the next round need not read files that only
+        compactions have rewritten.
         """
         ended = threading.Event()
 
@@ -187,7 +189,10 @@ class Follower:
             return finished
 
     def plan_last(self) -> RoundPlan:
-        """Plan the last round: from the newest checkpoint in its own place, not from pins, into the target itself."""
+        """Plan the last round, into the target itself.
+
+        It reads the newest checkpoint where Flink wrote it, not from pins.
+        """
         refuse_another_job(self.target, self.job)
         complete_newest_round(self.target)
         numbers = complete_checkpoints(self.job.checkpoints)
@@ -216,10 +221,10 @@ class Follower:
         return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
     def take_over(self) -> None:
-        """Go on with rounds of an earlier start of the job, which had another directory.
+        """Go on with rounds of an earlier start of the job, whose checkpoints are in another directory.
 
-        Raises `RequestError` if nothing shows that the rounds are of an earlier start of this job. Does nothing without
-        rounds, and with rounds of this directory, or in another shape.
+        Raises `RequestError` if nothing shows that the rounds are of an earlier start of this job. Does nothing if
+        there are no rounds, if they are of this directory, or if they have another shape.
         """
         complete_newest_round(self.target)
         newest = self.newest_round()
@@ -243,7 +248,7 @@ class Follower:
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
 
     def _leave_nothing_behind(self) -> None:
-        """Remove files that were put after another process had finished or discarded the target."""
+        """Remove files that this follower wrote after another process had finished or discarded the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
             refuse_another_job(self.target, self.job)
@@ -260,7 +265,7 @@ class Follower:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
     def _bases(self) -> list[str]:
-        """Return the URIs of the rounds that the next one may continue, the newest first."""
+        """Return the URIs of the rounds that the next round may continue, the newest first."""
         newest = self.newest_round()
         if newest is None:
             return []
@@ -315,7 +320,7 @@ class Follower:
         plan = planned.prepared.plan
         target = plan.target
         if not was_published(plan):
-            if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
+            if state_of(target, plan.digest) is State.TAKEN:  # by a plan with another base, or of another version
                 rounds = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
@@ -337,7 +342,7 @@ class Follower:
         publish(plan, accept_unconditional=self.accept_unconditional)
 
     def _prune(self, newest: Round) -> None:
-        """Remove rounds that no later round can continue, then the pins that only these rounds needed."""
+        """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
         kept = {newest.checkpoint, newest.root}
         remove_rounds(self.target, keep=kept)
         with self._pins_lock:
@@ -358,7 +363,7 @@ class Follower:
             self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
     def _compare_records(self, newest: Round) -> Round:
-        """Compare every record of the newest round with its checkpoint, unless this was done since the base.
+        """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
 
         Raises `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
         """

@@ -1,4 +1,4 @@
-"""The end of a follower whose job was started again as it was: a follower of the job's next start takes the rounds."""
+"""Ends a follower whose job was started again in its old shape; its rounds stay for a follower of the new start."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rescale.storage.store import exists
 
 
 def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
-    """Stop following a job that was started again, and keep the rounds for a follower of that start.
+    """Stop following a job that was started again, and keep the rounds for a follower of its new start.
 
     The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
-    nothing if another run has claimed the target, or if its follower is not one of `checkpoints`.
+    nothing if another run has claimed the target, or if its follower does not follow `checkpoints`.
     """
     followed, holder = followed_job(target), claim_on(target)
     if followed is None or followed.checkpoints != checkpoints or (holder is not None and holder.by != by):
@@ -45,8 +45,8 @@ def may_be_discarded(target: str, job: FollowedJob) -> bool:
 def is_left(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
-    It may not if a run has claimed the target, if the rounds are of another start of the job, or if the cut-over of a
-    run was decided, which would hold for the next one.
+    It may not if a run has claimed the target, if the rounds are of another start of the job, or if a run has decided
+    on the cut-over: its decision would hold for the other run, too.
     """
     followed = followed_job(target)
     if followed is None or followed.checkpoints not in (BETWEEN_STARTS, checkpoints):

@@ -1,4 +1,4 @@
-"""The plan of a round: the changes since an earlier round that it can continue, else a full run."""
+"""Plans a round: only the changes since an earlier round, if the new round can continue one, else a full run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 LIGHT_BYTES = 100_000_000
-"""Bytes that are written in about a second."""
+"""Number of bytes that are written in about a second: a full run that writes no more is light."""
 
 _NO_LEVEL = "no level of the databases is left for another round"
 
 
 class RoundPlan(NamedTuple):
-    """A plan, the kind of round that it makes, and why it does not continue the first of the possible rounds.
+    """A plan, the kind of round that it makes, and the `reason` why it does not continue the newest round.
 
     `start_time` is when planning began, by `time.monotonic`.
     """
@@ -36,19 +36,19 @@ class RoundPlan(NamedTuple):
 
     @property
     def proof(self) -> Proof:
-        """Depth of the round's proof: changed rows; for a full run, all records, or files that it refers to."""
+        """Proof for the round: of its changes; for a full run, of all records, or of the files that it refers to."""
         if self.kind is not RoundKind.BASE:
             return Proof.CHANGES
         return Proof.FILES if self.is_light else Proof.RECORDS
 
     @property
     def is_light(self) -> bool:
-        """Whether little is written, although this is a full run."""
+        """Whether this is a full run that writes little; see `is_light`."""
         return is_light(self.prepared.plan)
 
 
 def has_rounds(plan: Plan) -> bool:
-    """Return whether a round can continue a result of this full run: records of an operator get new key groups."""
+    """Return whether later rounds can continue this full run: only if records of an operator get new key groups."""
     return any(operator.rekeying is not None for operator in plan.operators)
 
 
@@ -59,10 +59,10 @@ def is_light(plan: Plan) -> bool:
 
 
 def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:
-    """Plan to continue the first of `bases` that can be continued: the newest round, then the round at its root.
+    """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
 
-    `between` are checkpoints that the job made since the newest round. `reserve` levels of the databases stay free for
-    rounds after this one.
+    `bases` are the newest round, then the round at its root. `between` are checkpoints that the job made since the
+    newest round. `reserve` levels of the databases stay free for rounds after this one.
     """
     start_time = time.monotonic()
     full = prepare(request)

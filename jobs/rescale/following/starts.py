@@ -1,8 +1,8 @@
 """Starts of a followed job: in another directory, or in the same one with checkpoint numbers that began anew.
 
-A job that is started again from a checkpoint or savepoint counts on from its number, in the directory of its new job
-id. A start without state, or from an older snapshot, has lower numbers. With high availability, all starts may have one
-directory.
+A job that is started again from a checkpoint or savepoint continues the numbers of its checkpoints, in the directory of
+its new job id. A start without state, or from an older snapshot, has lower numbers. With high availability, all starts
+may have one directory.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
 
 _ATTEMPTS = 5
-"""Attempts to open the newest checkpoint, which Flink deletes when it has another one."""
+"""Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
 
 
 def has_begun_anew(checkpoints: str, newest: Round) -> bool:
-    """Return whether a job's newest checkpoint is later than that of the newest round, though its number is lower."""
+    """Return whether the newest checkpoint was written after that of the newest round, though its number is lower."""
     number = newest_complete(checkpoints)
     return number is not None and number < newest.checkpoint and _is_later(checkpoints, number, newest)
 
@@ -52,8 +52,8 @@ def has_begun_anew(checkpoints: str, newest: Round) -> bool:
 def forget_earlier_start(pins: Pins) -> str | None:
     """Remove all rounds and pins of a target if the job's checkpoint numbers began anew, and return a sentence on it.
 
-    Returns None if they did not. The numbers of rounds must rise, so the next one is a new base. Pins go first: as long
-    as there is a round, another call sees that the numbers began anew.
+    Returns None if the numbers did not begin anew. The numbers of rounds must rise, so the next round is a new base.
+    Pins go first: as long as there is a round, another call sees that the numbers began anew.
     """
     newest = newest_round(pins.target)
     if newest is None or not has_begun_anew(pins.checkpoints, newest):
@@ -67,18 +67,19 @@ def forget_earlier_start(pins: Pins) -> str | None:
 
 
 def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
-    """Return whether a checkpoint was written after that of the newest round; False if the store no longer has it."""
+    """Return whether a checkpoint was written after that of the newest round; False if one time is unknown."""
     uri = join(checkpoint_directory(checkpoints, number), METADATA)
     written = open_store(uri).modified(uri)
     return written is not None and newest.taken is not None and written.timestamp() > newest.taken
 
 
 def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[str]) -> bool:
-    """Let a target with the newest round `newest` follow a later start of its job, if the directory is another one.
+    """Let a target with rounds follow a later start of its job, whose checkpoints are in another directory.
 
-    Returns whether it is. Raises `RequestError` unless both starts have a state backend in common: a restore keeps its
-    id. A round from any job would be correct. But the target is not for the result of another job, whose base would
-    replace the rounds. An unpublished last round of the earlier start is discarded.
+    Returns False and changes nothing if nobody follows into the target, or if the follower has the same directory or
+    other options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore
+    keeps: the base of another job would replace the rounds. An unpublished last round of the earlier start is
+    discarded.
     """
     before = followed_job(target)
     if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
@@ -119,7 +120,8 @@ def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
 def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> str:
     """Return why a follower waits for a checkpoint after `newest`, which is -1 for the first one.
 
-    `numbers` are those of the complete checkpoints, none of which is newer. Empty if the job just has no newer one.
+    `numbers` are the numbers of the complete checkpoints, none of which is newer. Returns an empty sentence if the job
+    merely has to complete another checkpoint.
     """
     if newest == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}"
@@ -132,7 +134,7 @@ def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> s
 
 
 def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
-    """Open the newest complete checkpoint of a running job, and return its number, too; None if there is none."""
+    """Open a running job's newest complete checkpoint; return (number, snapshot), or (-1, None) if there is none."""
     for attempt in range(_ATTEMPTS):
         numbers = complete_checkpoints(checkpoints)
         if not numbers:
