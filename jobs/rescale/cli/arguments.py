@@ -38,7 +38,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def add_request_options(
     parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, shape: bool = False
 ) -> None:
-    """Add a command's options of a request; `changed_job` is the description of the group for changed jobs."""
+    """Add the options of a request to a command; `changed_job` is the help of the option group for changed jobs."""
     groups = {Group.SHAPE: _SHAPE_HELP} if shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
     add_options(parser, command, groups, _complete_operator_names)
@@ -123,7 +123,7 @@ def given_uids(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
 
 
 def release_line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
-    """Return the Flink release line of `add_for_flink`, or None without the option."""
+    """Return the Flink release line that `--for-flink` names, or None without the option."""
     return next((line for line in RELEASE_LINES if str(line) == arguments.for_flink), None)
 
 
@@ -144,7 +144,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 
 
 def prepared(arguments: argparse.Namespace) -> PreparedPlan:
-    """Return the plan of a command; with `--base`, a plan that continues the result of `--base`."""
+    """Return the plan of the command's request; with `--base`, a plan that continues the result that `--base` names."""
     request = request_of(arguments)
     if arguments.base is None:
         return prepare(request)

@@ -36,7 +36,10 @@ def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) 
 
 
 def _confirm(lines: Sequence[str], question: str, what: str, advice: str, output: Output, *, yes: bool) -> None:
-    """Print the lines and the question, if there are any. Raises `RequestError` unless a user at a terminal agrees."""
+    """Print the lines and ask the question, unless `yes` or there are no lines.
+
+    Raises `RequestError`, with the text `what` and the advice, unless a user at a terminal agrees.
+    """
     if yes or not lines:
         return
     if sys.stdin.isatty() and sys.stderr.isatty():

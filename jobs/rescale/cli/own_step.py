@@ -24,7 +24,7 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
     """
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-        # A subdirectory, because the store writes files beside the directory of a file.
+        # In a subdirectory: the store also writes files next to the directory of the result.
         result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
         if not can_draw():
             return run_step(step, result, arguments, _say)
@@ -35,7 +35,10 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
 
 
 class CarryOut(Protocol):
-    """Moves and validates a claimed plan; calls `meanwhile` after the start, and prints the line that it returns."""
+    """Function that moves and validates a claimed plan.
+
+    Once the work has started, it calls `meanwhile`, and prints the line that `meanwhile` returns.
+    """
 
     def __call__(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None: ...
 

@@ -36,7 +36,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
-    """Copy files of the source ahead. If Flink deletes this checkpoint meanwhile, continue with the newest one."""
+    """Copy files of the source ahead. If Flink deletes the checkpoint during that, continue with the newest one."""
     plan = _plan_ahead(request)
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)

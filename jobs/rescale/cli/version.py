@@ -14,7 +14,7 @@ _CHECKOUT = Path(__file__).parents[3]
 
 
 class ShowVersion(argparse.Action):
-    """Action that prints the version and exits. Git runs only then."""
+    """Action that prints the version and exits. Only this action runs Git."""
 
     def __init__(self, option_strings: list[str], dest: str, help: str) -> None:  # noqa: A002, ARG002
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)

@@ -21,7 +21,7 @@ EXAMPLE = "rescale discard s3://flink/new"
 _NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
-"""The same command resumes after an interruption."""
+"""Whether the same command resumes the work after an interruption."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

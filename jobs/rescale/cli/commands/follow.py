@@ -41,7 +41,7 @@ DESCRIPTION = (
 EXAMPLE = "rescale follow s3://flink/checkpoints/JOB-ID --target s3://flink/new --max-parallelism 1000"
 
 RESUMES = True
-"""The same command resumes after an interruption."""
+"""Whether the same command resumes the work after an interruption."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process; move or compare all records in a separate process."""
+            """Move a round's changes in the process that stays; move or compare all records in a process of its own."""
             if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
@@ -106,7 +106,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         master,
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
-        yes=yes or bool(rounds),  # the shape is that of the rounds before
+        yes=yes or bool(rounds),  # who started the follower has agreed to its shape
         rounds=rounds,
         before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints),
     )
@@ -114,7 +114,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
 
 
 def _refuse_outdated(plan: Plan, checkpoints: str) -> None:
-    """Raise `RequestError` if a result is from another directory, or from an older checkpoint than the newest in it."""
+    """Raise `RequestError` if a result is not from the newest checkpoint in the directory `checkpoints`."""
     newest = complete_checkpoints(checkpoints)[-1:]
     if not contains(checkpoints, plan.source):
         raise RequestError(
@@ -144,7 +144,7 @@ def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool)
 
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
-    """Return the job to follow, in the shape that the options give; without any, in that of the existing follower."""
+    """Return the job to follow, in the shape of the options, or without any in the shape of the existing follower."""
     values = values_of(arguments, "follow")
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}

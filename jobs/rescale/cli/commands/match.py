@@ -81,7 +81,7 @@ def _refuse_missing_job(uri: str) -> None:
 
 
 def _holds_files(uri: str) -> bool:
-    with suppress(RequestError):  # a pipe or a device
+    with suppress(RequestError):  # `uri` may be a pipe or a device
         return bool(open_store(uri).list(uri))
     return False
 

@@ -38,7 +38,7 @@ DESCRIPTION = "Rescales a snapshot. Flink cannot restore the target until everyt
 EXAMPLE = "rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 RESUMES = True
-"""The same command resumes after an interruption."""
+"""Whether the same command resumes the work after an interruption."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ def carry_out(
     rounds: Sequence[Round] = (),
     before_publishing: Callable[[], None] = lambda: None,
 ) -> None:
-    """Move, validate and publish a plan, or resume that run; print the outcome.
+    """Move, validate and publish a plan, or resume an earlier run of the plan; print the outcome.
 
     `rounds` are the rounds that a follower made before this run. `before_publishing` raises an error if the validated
     result must not be published.
@@ -129,7 +129,7 @@ def this_process() -> dict[str, str]:
 
 
 def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
-    """Return a remark that the requested proof has no effect, because the result was published before."""
+    """Return a remark that the requested proof has no effect, because an earlier run has published the result."""
     command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
     already = f"the result was already published, proven by {published.proof.value}"
     return f"{already}; to compare it by {requested.value} now: {command}"
@@ -143,7 +143,7 @@ def move(plan: Plan, master: str, proof: Proof) -> None:
 
 @contextmanager
 def errors_in_report(plan: Plan) -> Iterator[None]:
-    """Put a final error of the block into the report of the plan."""
+    """Write a final error of the block into the report of the plan."""
     try:
         yield
     except RescaleError as error:
