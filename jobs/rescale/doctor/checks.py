@@ -27,7 +27,7 @@ class CheckOutcome(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check: its `subject`, what was `tried`, and what came out.
+    """A check: its `subject`, what was `tried`, its outcome and its result.
 
     `meaning` is what the result means for a run, `advice` is what to do, null if there is nothing to do.
     """
@@ -63,7 +63,7 @@ class CheckList:
 
     @contextmanager
     def trying(self, subject: str, tried: str, meaning: str) -> Iterator[Trial]:
-        """Provide a check in the block; an error of the block makes it fail, unless it is a bug of ours."""
+        """Provide a check to the block. An error of the block makes the check fail, but a bug of Rescale is raised."""
         trial = Trial(self, subject, tried)
         try:
             yield trial
@@ -86,7 +86,7 @@ class CheckList:
 
 @dataclass(frozen=True)
 class Trial:
-    """A check that is being made; what came out is added to `checks`."""
+    """A check that is being made; its methods add its outcome to `checks`."""
 
     checks: CheckList
     subject: str

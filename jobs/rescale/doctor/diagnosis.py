@@ -14,9 +14,9 @@ from rescale.text.units import counted
 
 
 def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagnosis:
-    """Check this machine, the rights of its pod and, if they are given, a source, a target and a Flink.
+    """Check this machine, the rights of its pod and, if they are given, a source, a target and a Flink cluster.
 
-    Raises `RequestError` if `flink` is not an address.
+    Raises `RequestError` if `flink` is not an address of Flink's REST API.
     """
     checks = CheckList()
     check_java(checks)
@@ -38,7 +38,7 @@ def diagnose_run(
 ) -> Diagnosis:
     """Check what a run with an inspected source still needs: its target and, with `machine`, this machine.
 
-    With `drivers`, its steps run in pods, so the rights to start pods are checked. `wording` is that of `CheckList`.
+    With `drivers`, its steps run in pods, so the rights to start pods are checked. `wording` is as in `CheckList`.
     """
     checks = CheckList(wording)
     if machine:

@@ -45,12 +45,12 @@ def check_executor_rights(checks: CheckList) -> None:
 
 
 def check_driver_rights(checks: CheckList) -> None:
-    """Check whether tasks of Airflow in this pod could start drivers, which they must."""
+    """Check whether tasks of Airflow in this pod could start drivers; a missing right is an error."""
     _check(checks, AIRFLOW, "tasks in this pod can start drivers and follow them", None)
 
 
 def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | None) -> None:
-    """Check all `rights`; missing ones are a warning with the meaning `otherwise`, or an error if that is None."""
+    """Check all `rights`; missing ones are a warning with the meaning `otherwise`, or an error without it."""
     if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
@@ -71,7 +71,7 @@ def _address() -> str:
 
 
 def _missing(rights: Rights, namespace: str) -> list[str]:
-    """Return what the account lacks, such as `create pods`. Raises `StoreError` if the API server gives no answer."""
+    """Return the missing rights, such as `create pods`. Raises `StoreError` if the API server does not answer."""
     import httpx  # which is slow to import
 
     token = (ACCOUNT / "token").read_text().strip()

@@ -31,7 +31,7 @@ _SUBJECT = "target"
 
 
 def check_target(checks: CheckList, target: str, source: str | None) -> None:
-    """Try everything that a run does in the target's store."""
+    """Try all store operations of a run in the target's store."""
     checks.unreachable = False
     source = None if source is None else source.removesuffix("/_metadata")
     with checks.trying(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
@@ -143,7 +143,7 @@ class _Probes:
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._trying(tried, "state that does not change is copied by the store") as trial:
             pin = self._store.stat(copied)
-            if pin is None:  # an earlier check has reported it
+            if pin is None:  # `check_source` or `_check_put` has reported it
                 return
             try:
                 self._store.copy(self._copy, Span(copied, 0, pin.size, pin))
@@ -176,7 +176,7 @@ class _Probes:
                 trial.ok("a file of one part", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
-        """Remove what an upload left; ignore errors of the store."""
+        """Remove the parts that an unfinished upload left; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts)
             if not is_s3(self._target):  # a token of a local store is the path of a file
