@@ -80,7 +80,7 @@ class AirflowHome:
 
     @property
     def _scratch(self) -> Path:
-        """Folder for temporary files, which killed processes leave behind."""
+        """Folder for temporary files: killed processes leave some behind."""
         return self.folder / "tmp"
 
     @property

@@ -32,7 +32,7 @@ _LARGEST_FILE = 1 << 20
 
 @dataclass(frozen=True)
 class UserState:
-    """State of a user in a subtask."""
+    """State of one user that Flink restored in a subtask."""
 
     subtask: int
     user: str
@@ -82,7 +82,7 @@ def _content(states: Sequence[UserState]) -> list[tuple[str, int, str]]:
 
 
 def _downloaded(directory: str, folder: Path) -> Path:
-    """Return a local copy of a savepoint, whose handles are relative."""
+    """Copy a savepoint whose handles are relative to a local folder, and return it."""
     owned.make_folder(folder)
     store = open_store(directory)
     for entry in store.list(directory):

@@ -57,7 +57,7 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            process.kill()  # Airflow leaves SIGTERM to its tasks; their child processes end with this one
+            process.kill()  # Airflow leaves SIGTERM to its tasks; their child processes end with this process
             raise
         if code:
             raise failure("the run of the DAG failed", log)
