@@ -110,7 +110,7 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
             chosen = overlapping(parts, key_groups)
             if len(chosen) > 1 and not all(is_clean(part.source(), key_groups, maximum) for part in chosen):
-                with pytest.raises(UnsupportedError, match="foreign key groups") as caught:
+                with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
                     assemble([part.source() for part in chosen], key_groups, maximum)
                 assert "--format canonical" in (caught.value.advice or "")
                 refused += 1
@@ -174,7 +174,7 @@ def test_dirty_database_joined_with_another_is_refused() -> None:
     sources = [database(0, 7, live(4, b"\x01", b"\x0a")), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert not is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assert is_clean(sources[1], KeyGroupRange(0, 15), 128)
-    with pytest.raises(UnsupportedError, match="foreign key groups") as caught:
+    with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
 

@@ -154,7 +154,7 @@ class _Assembly:
         dirty = _dirty(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
         if dirty:
             raise UnsupportedError(
-                "a database with rows of foreign key groups cannot be joined with others as it is",
+                "a database with rows outside of its key groups cannot be joined with others as it is",
                 path=source.uri,
                 expected=f"only rows of the key groups {source.key_groups}",
                 found=", ".join(file.name for file in dirty),

@@ -187,7 +187,9 @@ class _Proof:
                 hidden.begin <= self._new_range.end and hidden.end > file.largest for hidden in ranges
             )
             if not (below and above):
-                raise self._error("rows of foreign key groups are not hidden", state=state, found=file.name)
+                raise self._error(
+                    "rows outside of the subtask's key groups are not hidden", state=state, found=file.name
+                )
 
     def _check_levels(self, family: ColumnFamily) -> None:
         """Check that no two files of a level below level 0 overlap."""

@@ -182,7 +182,7 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, new_range: Key
     manifest, old = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):
         raise IntegrityError(
-            "RocksDB left rows of foreign key groups in a database",
+            "RocksDB left rows in a database that are outside of its key groups",
             path=before.database.uri,
             found=", ".join(sorted(manifest.files)),
             advice=ASK_FOR_CANONICAL_RESULT,

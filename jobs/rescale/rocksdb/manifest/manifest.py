@@ -188,7 +188,8 @@ class _History:
                 )
             if file.largest_sequence > manifest.last_sequence:
                 raise SnapshotError(
-                    "a live file has sequence numbers above the last one, so RocksDB would hide its newest rows",
+                    "a live SST file has sequence numbers above the last sequence number of the MANIFEST, so RocksDB "
+                    "would hide its newest rows",
                     path=self._path,
                     expected=f"at most {manifest.last_sequence}",
                     found=f"{file.largest_sequence} in {file.name}",

@@ -120,6 +120,10 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
     if len(plain) != size:
         raise SnapshotError(
-            "a block does not have its stated length", path=path, offset=offset, expected=size, found=len(plain)
+            "a decompressed block does not have the length that is stored with it",
+            path=path,
+            offset=offset,
+            expected=f"{size} bytes",
+            found=f"{len(plain)} bytes",
         )
     return bytes(plain)

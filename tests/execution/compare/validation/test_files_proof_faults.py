@@ -137,7 +137,7 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
         (cut, BOTH, "cannot be read as a snapshot"),
         (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
         (forgotten, BOTH, "is missing"),
-        (no_deleted_range, BOTH, "rows of foreign key groups are not hidden"),
+        (no_deleted_range, BOTH, "rows outside of the subtask's key groups are not hidden"),
         (too_wide_range, BOTH, "a range tombstone covers key groups of the subtask"),
         (other_sequence, BOTH, "order of age"),
         (other_level, BOTH, "another level, size or key range"),
