@@ -67,7 +67,7 @@ def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -
 @pytest.mark.parametrize(
     ("removed", "sentence"),
     [
-        ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that none"),
+        ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that no"),
         ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
         ((), "going on after round 0, waiting for a checkpoint after 4"),
     ],

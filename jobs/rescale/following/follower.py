@@ -201,8 +201,9 @@ class Follower:
                 "the job has left no checkpoint",
                 path=self.job.checkpoints,
                 expected="a complete checkpoint, chk-N with _metadata",
-                advice="a job keeps its last one only with execution.checkpointing.externalized-checkpoint-retention: "
-                "RETAIN_ON_CANCELLATION; restore the job from a savepoint, with that option, and follow it again",
+                advice="a job keeps its last checkpoint only with "
+                "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION; restore the job "
+                "from a savepoint, with that option, and follow it again",
             )
         refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])

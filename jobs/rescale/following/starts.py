@@ -62,7 +62,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
     remove_rounds(pins.target, keep=(), documents=0)
     return (
         f"the checkpoint numbers in {pins.checkpoints} began anew, below {newest.checkpoint}, so the job was started "
-        "without its last state: its rounds are removed, and the next one is a new base"
+        "without its last state: the rounds of the earlier start are removed, and the next round is a new base"
     )
 
 
@@ -96,9 +96,9 @@ def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes
     number, later = _open_newest(job.checkpoints, prefixes)
     if later is None:
         shown = "no complete checkpoint"
-        advice = Advice("wait for one if the job was just started again; otherwise ", advice)
+        advice = Advice("wait for a checkpoint if the job was just started again; otherwise ", advice)
     elif not _is_later(job.checkpoints, number, newest):
-        shown = f"chk-{number}, which was written before that"
+        shown = f"chk-{number}, which was written before that checkpoint"
     elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), prefixes).source, later):
         shown = f"chk-{number}, which has other state backends"
     else:
@@ -129,7 +129,9 @@ def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> s
     if not numbers:
         return f"{waits}, which has no complete checkpoint: check that the job runs, and has this directory"
     if numbers[-1] < newest:
-        return f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that none was removed"
+        return (
+            f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was removed"
+        )
     return ""
 
 

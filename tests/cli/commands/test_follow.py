@@ -76,7 +76,7 @@ def test_rounds_go_on_when_the_job_was_started_again(
     assert (made["kind"], made["number"], made["checkpoint"], made["bytes_read"]) == ("round", 1, 4, 0)
     assert f"the job was started again, and its checkpoints are in {again.directory} now" in output.err
     assert follow(job, target, "--max-rounds", "1") == 2
-    assert "chk-3, which was written before that" in capsys.readouterr().err
+    assert "chk-3, which was written before that checkpoint" in capsys.readouterr().err
     assert follow(again, target, "--finish") == 0
     assert diff(open_snapshot(again.newest), open_snapshot(target)).equal
 
@@ -95,7 +95,7 @@ def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_
     capsys.readouterr()
     code, error = answer(capsys, "follow", str(tmp_path / "empty"), "--target", target, "--max-rounds", "1")
     assert (code, error["found"]) == (2, "no complete checkpoint")
-    assert "wait for one if the job was just started again" in error["advice"]
+    assert "wait for a checkpoint if the job was just started again" in error["advice"]
     another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
     for options in ((), ("--finish",)):
         code, error = answer(capsys, "follow", another.directory, "--target", target, "--max-rounds", "1", *options)
