@@ -32,7 +32,8 @@ def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) 
     lines = [mixed_maxima_sentence(maxima)] if maxima else []
     what = "the run would give operators different max parallelisms, and that was not confirmed; nothing was moved"
     advice = "give all operators the same one; or, if none of them are chained to each other, add --yes"
-    _confirm(lines, "Is no such pair of operators chained?", what, advice, output, yes=yes)
+    question = "Are you sure that none of these operators are chained to each other?"
+    _confirm(lines, question, what, advice, output, yes=yes)
 
 
 def _confirm(lines: Sequence[str], question: str, what: str, advice: str, output: Output, *, yes: bool) -> None:

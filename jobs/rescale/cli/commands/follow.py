@@ -127,7 +127,7 @@ def _refuse_outdated(plan: Plan, checkpoints: str) -> None:
     if newest > [plan.checkpoint_id]:
         next_step = "name another target" if was_published(plan) else "repeat this command"
         raise RequestError(
-            "the job has completed another checkpoint since: what it did after that of the result would be repeated",
+            "the job has completed a checkpoint after that of the result, so a restore would repeat work in between",
             path=plan.target,
             expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
             found=f"checkpoint {newest[0]}",

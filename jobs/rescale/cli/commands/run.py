@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="drop state and old rows, restart operators, and allow different max parallelisms, without asking",
+        help="answer yes to the questions of a run: whether it may drop state and old rows, let finished subtasks run "
+        "again, and give operators different max parallelisms",
     )
 
 
