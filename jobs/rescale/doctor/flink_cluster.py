@@ -84,7 +84,7 @@ def _check_job(checks: CheckList, flink: Flink, job: JobOverview, options: dict[
 
 def _check_retention(trial: Trial, config: CheckpointConfig) -> None:
     if config.externalization.enabled and not config.externalization.delete_on_cancellation:
-        trial.ok("checkpoints are retained", "the last one remains when the job is cancelled")
+        trial.ok("checkpoints are retained", "the last checkpoint remains when the job is cancelled")
         return
     trial.warn(
         "checkpoints are deleted when the job is cancelled",
@@ -95,7 +95,7 @@ def _check_retention(trial: Trial, config: CheckpointConfig) -> None:
 
 def _check_alignment(trial: Trial, config: CheckpointConfig) -> None:
     if not config.unaligned_checkpoints:
-        trial.ok("aligned checkpoints", "they hold no records in flight, so they can be rescaled")
+        trial.ok("aligned checkpoints", "checkpoints hold no records in flight, so they can be rescaled")
         return
     trial.warn(
         "unaligned checkpoints",
