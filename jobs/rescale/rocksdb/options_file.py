@@ -91,7 +91,7 @@ def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
 def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield (column family, option, value) for each setting of a column family."""
     section = family = None
-    for number, line in enumerate(_text(data, path).split("\n"), 1):
+    for number, line in enumerate(_decoded(data, path).split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
@@ -110,7 +110,7 @@ def _unescaped(name: str) -> str:
     return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), name)
 
 
-def _text(data: bytes, path: str) -> str:
+def _decoded(data: bytes, path: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -68,7 +68,7 @@ def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism:
 
     It may if no file with rows in `key_groups` straddles the bounds of the key groups that `source` has.
     """
-    return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
+    return not _straddling_files(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
 def refuse_ingested(source: SourceDatabase) -> None:
@@ -86,7 +86,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
         )
 
 
-def _dirty(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
+def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """Return the files with rows in `new_range` that straddle the bounds of the source's key groups."""
     own = key_range(source.key_groups, max_parallelism)
     return [
@@ -151,7 +151,7 @@ class _Assembly:
         return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
     def _check(self, source: SourceDatabase) -> None:
-        dirty = _dirty(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
+        dirty = _straddling_files(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
         if dirty:
             raise UnsupportedError(
                 "a database with rows outside of its key groups cannot be joined with others as it is",

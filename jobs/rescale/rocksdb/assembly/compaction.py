@@ -103,7 +103,7 @@ def compacted_database(
             directory = stack.enter_context(fetched_database(needed, scratch))
             new_range = key_range(key_groups, max_parallelism)
             _compact_in_child(directory, assembled.manifest, new_range)
-            stored = _result(directory, stored, new_range, name)
+            stored = _compacted(directory, stored, new_range, name)
         yield stored
 
 
@@ -173,7 +173,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
             raise error_of_message(str(error), directory) from None
 
 
-def _result(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
+def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
     """Return the database after the compaction.
 
     Files that RocksDB did not rewrite stay where they were stored before. New files are numbered from the next file

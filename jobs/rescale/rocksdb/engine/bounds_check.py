@@ -58,11 +58,11 @@ def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri:
         f"the key range of {live.name} in the MANIFEST {what}, so a job would not find this row",
         path=uri,
         state=state,
-        expected=_text(row),
-        found=_text(bound),
+        expected=_described_key(row),
+        found=_described_key(bound),
         advice=TAKE_ANOTHER_SNAPSHOT,
     )
 
 
-def _text(key: InternalKey) -> str:
+def _described_key(key: InternalKey) -> str:
     return f"{key.user_key.hex()} (sequence number {key.sequence}, type {key.kind})"

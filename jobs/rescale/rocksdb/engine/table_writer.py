@@ -27,10 +27,10 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 TABLE_BYTES = 64 * 1024 * 1024
 """Bytes of keys and values at which a file ends (as `target_file_size_base`, but before compression)."""
 
-_OUT = 256 * 1024
+_SENT_AT_ONCE = 256 * 1024
 """Bytes of blocks that are passed on together: few enough for a processor's cache."""
 
-_UNKNOWN = 0x7FFFFFFF
+_UNKNOWN_COLUMN_FAMILY = 0x7FFFFFFF
 """Column family id that RocksDB reads as unknown (`kUnknownColumnFamily`)."""
 
 
@@ -116,8 +116,8 @@ class TableWriter(Generic[File]):
         self._number = 0
         self._first, self._first_kind = b"", VALUE
         self._last = np.empty(64, np.uint8)
-        self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
-        self._index, self._index_restarts = np.empty(_OUT, np.uint8), np.empty(_OUT // 16, np.int64)
+        self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
+        self._index, self._index_restarts = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE // 16, np.int64)
         self._restarts = np.empty(table_loop.MOST_RESTARTS, np.int64)
         self._lz4 = table_loop.lz4_state()
         self._numbers = np.zeros(table_loop.SEQUENCE + 1, np.int64)
@@ -221,8 +221,8 @@ class TableWriter(Generic[File]):
         """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
         loop, numbers = self._loop, self._numbers
         self._file, self._number = None, self._number + 1
-        if len(self._out) > _OUT:
-            self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
+        if len(self._out) > _SENT_AT_ONCE:
+            self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
         kept = numbers[[loop.LAST, loop.SEQUENCE]]
         numbers[:] = 0
         numbers[[loop.LAST, loop.SEQUENCE]] = kept
@@ -246,7 +246,7 @@ class TableWriter(Generic[File]):
         loop, numbers = self._loop, self._numbers.tolist()
         return property_entries(
             {
-                "column.family.id": _UNKNOWN,
+                "column.family.id": _UNKNOWN_COLUMN_FAMILY,
                 "creation.time": self._created,
                 "data.size": numbers[loop.OFFSET],
                 "deleted.keys": numbers[loop.DELETES],

@@ -32,21 +32,21 @@ def _records(manifest: Manifest) -> Iterator[bytes]:
     largest = max(family.id for family in manifest.column_families)
     numbers = {Tag.NEXT_FILE_NUMBER: manifest.next_file_number, Tag.LAST_SEQUENCE: manifest.last_sequence}
     logs = {Tag.LOG_NUMBER: 0, Tag.PREVIOUS_LOG_NUMBER: 0}
-    yield _numbers({**logs, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
+    yield _record_of_numbers({**logs, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
     for family in manifest.column_families:
-        yield _added(family)
-        yield _files(family)
-    yield _numbers({Tag.LOG_NUMBER: 0, **numbers, Tag.MIN_LOG_NUMBER_TO_KEEP: 0})
+        yield _record_of_added_family(family)
+        yield _record_of_files(family)
+    yield _record_of_numbers({Tag.LOG_NUMBER: 0, **numbers, Tag.MIN_LOG_NUMBER_TO_KEEP: 0})
 
 
-def _numbers(values: dict[Tag, int]) -> bytes:
+def _record_of_numbers(values: dict[Tag, int]) -> bytes:
     writer = EditWriter()
     for tag, value in values.items():
         writer.varint(tag).varint(value)
     return writer.bytes()
 
 
-def _added(family: ColumnFamily) -> bytes:
+def _record_of_added_family(family: ColumnFamily) -> bytes:
     writer = EditWriter()
     if family.id:
         writer.varint(Tag.COLUMN_FAMILY).varint(family.id)
@@ -54,7 +54,7 @@ def _added(family: ColumnFamily) -> bytes:
     return writer.varint(Tag.COMPARATOR).slice(BYTEWISE.encode()).bytes()
 
 
-def _files(family: ColumnFamily) -> bytes:
+def _record_of_files(family: ColumnFamily) -> bytes:
     writer = EditWriter()
     if family.id:
         writer.varint(Tag.COLUMN_FAMILY).varint(family.id)

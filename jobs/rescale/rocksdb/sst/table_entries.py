@@ -55,7 +55,7 @@ def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iter
 
 def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
     """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
-    reader, key = _open(block, path, offset, tail=tail), b""
+    reader, key = _entry_reader(block, path, offset, tail=tail), b""
     while reader.remaining:
         shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
         key = _key(reader, key, shared, unshared)
@@ -77,7 +77,7 @@ def index_entries(
     block: bytes, form: IndexFormat, path: str, offset: int, *, tail: bool = False
 ) -> Iterator[IndexEntry]:
     """Yield the entries of an index block (`IndexValue::DecodeFrom`); arguments and errors as in `entries`."""
-    reader, key, handle = _open(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
+    reader, key, handle = _entry_reader(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared, unshared = reader.varint32(), reader.varint32()
         if not form.by_difference:
@@ -96,7 +96,7 @@ def index_entries(
         yield IndexEntry(key if form.user_keys else key[:-KEY_TRAILER_SIZE], handle)
 
 
-def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
+def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
     """Return a reader of the entries of a block, at the first entry or, with `tail`, at the last restart point."""
     number = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)

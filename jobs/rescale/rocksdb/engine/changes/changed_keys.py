@@ -48,10 +48,10 @@ def changed_keys(
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
-    runs = [_Run(tables, False) for tables in _runs(earlier)] + [
-        _Run(tables, True) for tables in (*_runs(later), *([table] for table in transient))
+    runs = [_SortedRun(tables, False) for tables in _runs(earlier)] + [
+        _SortedRun(tables, True) for tables in (*_runs(later), *([table] for table in transient))
     ]
-    points, oldest = _oldest(shared)
+    points, oldest = _oldest_sequences(shared)
     first = np.frombuffer(bytearray(begin), np.uint8)
     for run in runs:
         run.skip_to(first)
@@ -59,7 +59,7 @@ def changed_keys(
         bound = min((run.last for run in runs if not run.is_at_end), default=end)
         is_last = bound >= end
         limit = np.frombuffer(bytearray(min(bound, end)), np.uint8)
-        parts = [(run, part) for run in runs if len((part := run.take(limit)).key_ends)]
+        parts = [(run, part) for run in runs if len((part := run.take_before(limit)).key_ends)]
         if parts:
             entries = _joined([part for _, part in parts])
             run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
@@ -83,7 +83,7 @@ def changed_keys(
                 changed,
             )
             if number:
-                yield _chosen(entries, changed[:number])
+                yield _keys_of_entries(entries, changed[:number])
         if is_last:
             return
 
@@ -123,7 +123,7 @@ _NO_BYTES, _NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int64)
 _NOTHING = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
 
 
-class _Run:
+class _SortedRun:
     """Reader of the entries of files with ascending, disjoint key ranges, which decodes a few blocks at a time."""
 
     def __init__(self, tables: Sequence[SstTable], is_later: bool) -> None:
@@ -141,14 +141,14 @@ class _Run:
         while not self.is_at_end and self.last < key.tobytes():
             self._entries = _NOTHING
             self._fill()
-        self.take(key)
+        self.take_before(key)
 
-    def take(self, limit: Bytes) -> _Entries:
-        """Return the decoded entries of keys before `limit`, then decode further entries."""
+    def take_before(self, key: Bytes) -> _Entries:
+        """Return the decoded entries of keys before `key`, then decode further entries."""
         from rescale.rocksdb.engine.changes.entry_loop import first_at_least
 
         entries = self._entries
-        number = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, limit))
+        number = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, key))
         self._entries = entries.part(number, len(entries.key_ends))
         self._fill()
         return entries.part(0, number)
@@ -177,7 +177,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
     return list(runs.values())
 
 
-def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
+def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
     """Return sorted keys, and for each key the smallest sequence number above 0 that rows up to the next key may have.
 
     The sequence numbers and key ranges are those of the MANIFEST entries `files`.
@@ -261,7 +261,7 @@ def _joined(parts: Sequence[_Entries]) -> _Entries:
     )
 
 
-def _chosen(entries: _Entries, chosen: Longs) -> Keys:
+def _keys_of_entries(entries: _Entries, chosen: Longs) -> Keys:
     """Return the keys of the entries with the indexes `chosen`."""
     from rescale.rocksdb.engine.changes.entry_loop import copy_keys
 
