@@ -21,7 +21,7 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
         *_missing_files(snapshot.missing),
         *_moved_files(snapshot),
         *lost_timers(snapshot),
-        *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
+        *(sentence for operator in snapshot.operators for sentence in _misplaced_key_groups(operator)),
         *map(str, stopped_consumers(snapshot)),
         *map(str, audit(kafka)),
         *_ownership(snapshot),
@@ -43,7 +43,7 @@ def _moved_files(snapshot: Snapshot) -> Iterator[str]:
             )
 
 
-def _layout(operator: Operator) -> Iterator[str]:
+def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
     """Yield findings about keyed state with other key groups than Flink assigns to its subtask.
 
     At the stored parallelism, Flink restores such state without a check.

@@ -139,17 +139,19 @@ class _Judge:
             if holder.parsed is not None:
                 yield from self._keyed(holder.parsed, holder.framing)
             else:
-                yield JudgedState("keyed state", self._hidden(holder.header, read_keyed_header))
+                yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
         elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
         for stream in elements.values():
             if stream.parsed is not None:
                 yield from self._elements(operator, stream.parsed)
             else:
-                hidden = self._hidden(stream.header, read_operator_state_header)
+                hidden = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, hidden) for state in stream.states)
-        yield from (JudgedState(name, untyped_state_reason(name, self._line)) for name in _others(operator))
+        yield from (
+            JudgedState(name, untyped_state_reason(name, self._line)) for name in _kinds_without_header(operator)
+        )
         if operator.entry.coordinator is not None:
-            yield JudgedState("coordinator", self._source(operator))
+            yield JudgedState("coordinator", self._reason_of_source(operator))
 
     def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
@@ -163,7 +165,11 @@ class _Judge:
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
-            named = self._source(operator) if is_source else operator_state_reason(state.name, self._writer, self._line)
+            named = (
+                self._reason_of_source(operator)
+                if is_source
+                else operator_state_reason(state.name, self._writer, self._line)
+            )
             yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _described(
@@ -187,7 +193,7 @@ class _Judge:
             ]
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
 
-    def _source(self, operator: Operator) -> Reason | None:
+    def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.
 
         The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
@@ -198,7 +204,7 @@ class _Judge:
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
         return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
 
-    def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
+    def _reason_of_unread_header(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
         """Return why a release may not restore state whose header is missing or names an unknown class."""
         if header:
             try:
@@ -212,7 +218,7 @@ class _Judge:
         return max(causes, key=lambda reason: _ORDER.index(reason.restores), default=None)
 
 
-def _others(operator: Operator) -> Iterator[str]:
+def _kinds_without_header(operator: Operator) -> Iterator[str]:
     """Yield the kinds of the operator's state for which no header tells the types."""
     if operator.changelogs or operator.other_keyed:
         yield "changelog"

@@ -127,7 +127,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
         if operator.operator_id not in dropped
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
-    return replace(snapshot, metadata=metadata, operators=operators, missing=_missing(snapshot, operators))
+    return replace(snapshot, metadata=metadata, operators=operators, missing=_missing_files(snapshot, operators))
 
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
@@ -160,11 +160,11 @@ def as_dropped(operator: Operator) -> Dropped:
     """Return an operator as a dropped one, with its bytes according to handles, and its states according to headers."""
     entry = operator.entry
     coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
-    states = (*_states(operator), *(() if operator.is_whole else (NOT_READ,)))
+    states = (*_lost_states(operator), *(() if operator.is_whole else (NOT_READ,)))
     return Dropped(entry.operator_id, operator.label, bytes_of(entry) + coordinator, states)
 
 
-def _states(operator: Operator) -> Iterator[LostState]:
+def _lost_states(operator: Operator) -> Iterator[LostState]:
     headers = [header for header in operator.keyed_headers if header is not None]
     yield from dict.fromkeys(LostState(s.name, s.state_type, None) for header in headers for s in header.states)
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
@@ -186,7 +186,7 @@ def _states(operator: Operator) -> Iterator[LostState]:
         yield LostState("coordinator", "COORDINATOR", None)
 
 
-def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
+def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
     """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing

@@ -128,23 +128,23 @@ def _uploaded_again(
     earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
 ) -> frozenset[str]:
     """Return the names of the files `gone` that Flink has uploaded again, so that they are among the files `added`."""
-    others = {_entry(table): table for table in added}
-    pairs = [(table, others[_entry(table)]) for table in gone if _entry(table) in others]
+    others = {_comparable_entry(table): table for table in added}
+    pairs = [(table, others[_comparable_entry(table)]) for table in gone if _comparable_entry(table) in others]
 
     def is_same(pair: tuple[LiveTable, LiveTable]) -> bool:
         old, new = pair
-        return (writer := _writer(earlier, old)) is not None and writer == _writer(later, new)
+        return (writer := _session_and_number(earlier, old)) is not None and writer == _session_and_number(later, new)
 
     same = side_by_side(is_same, pairs)
     return frozenset(old.file.name for (old, _), equal in zip(pairs, same, strict=True) if equal)
 
 
-def _entry(table: LiveTable) -> LiveFile:
+def _comparable_entry(table: LiveTable) -> LiveFile:
     """Return a file's entry in the MANIFEST without level and custom fields, which may differ between checkpoints."""
     return replace(table.file, level=0, fields=())
 
 
-def _writer(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
+def _session_and_number(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, bytes] | None:
     """Return the session of RocksDB that wrote a file, and the file's number in it; None if the session is unknown."""
     try:
         properties = open_table(table, snapshot.contents).properties

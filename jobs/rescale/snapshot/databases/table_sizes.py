@@ -49,7 +49,7 @@ def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
         if len(_key_groups(table.file, prefix_size(operator.max_parallelism))) > 1
     ]
     chosen = sorted(wide, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
-    blocks = side_by_side(lambda pair: _blocks(*pair, snapshot.contents), chosen)
+    blocks = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen)
     runs = {table: own for (_, table), own in zip(chosen, blocks, strict=True) if own is not None}
     return replace(snapshot, operators=tuple(_measured(operator, runs) for operator in snapshot.operators))
 
@@ -74,13 +74,13 @@ def _measured(operator: Operator, block_runs: Mapping[LiveTable, Runs]) -> Opera
     for database in operator.databases:
         sizes = np.zeros(1 << 8 * prefix, np.int64)
         for table in database.tables:
-            _add(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
+            _add_file(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
         own = database.key_groups
         databases.append(replace(database, measured=tuple(sizes[own.first : own.last + 1].tolist())))
     return replace(operator, databases=tuple(databases))
 
 
-def _add(sizes: Longs, length: int, runs: Runs) -> None:
+def _add_file(sizes: Longs, length: int, runs: Runs) -> None:
     """Add the bytes of a file to `sizes`, in proportion to each key group's share of the blocks."""
     shares = length * runs.sizes // (int(runs.sizes.sum()) * (runs.lasts - runs.firsts + 1))
     is_narrow = runs.firsts == runs.lasts
@@ -94,7 +94,7 @@ def _one_run(key_groups: KeyGroupRange) -> Runs:
     return Runs(*(np.array([number], np.int64) for number in (key_groups.first, key_groups.last, 1)))
 
 
-def _blocks(operator: Operator, table: LiveTable, files: SnapshotFiles) -> Runs | None:
+def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> Runs | None:
     """Return the runs of a file's blocks; None if the index is too large, or only RocksDB's library can read it."""
     prefix = prefix_size(operator.max_parallelism)
     try:

@@ -121,14 +121,14 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.unread:
         yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread}"
         return
-    yield from _twice(offsets)
+    yield from _repeated_partitions(offsets)
     if offsets.kind is KafkaKind.CONSUMER:
-        yield from _gaps(offsets)
+        yield from _partitions_without_offset(offsets)
     elif offsets.enumerator is not None:
         yield from _against_enumerator(offsets)
 
 
-def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     number = Counter(position.partition for position in offsets.held)
     twice = [partition for partition, count in number.items() if count > 1]
     places: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
@@ -147,7 +147,7 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
         )
 
 
-def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
     with_offset = {position.partition for position in offsets.held}
     last = dict(sorted(with_offset))

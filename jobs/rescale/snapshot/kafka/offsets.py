@@ -111,14 +111,16 @@ def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     Reads `_metadata` only. A stopping consumer stores no offsets, so a stop-with-savepoint before the first checkpoint
     leaves such state. A job that restores this state reads every partition from the earliest record.
     """
-    return tuple(o.label for o in snapshot.operators if has_consumer(o) and not any(_states(o, OFFSETS_STATE)))
+    return tuple(
+        o.label for o in snapshot.operators if has_consumer(o) and not any(_streams_with_state(o, OFFSETS_STATE))
+    )
 
 
 def stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the labels of consumers with offsets of an earlier checkpoint, as after stop-with-savepoint."""
     if not stopped_the_job(snapshot.metadata.properties):
         return ()
-    return tuple(o.label for o in snapshot.operators if any(_states(o, OFFSETS_STATE)))
+    return tuple(o.label for o in snapshot.operators if any(_streams_with_state(o, OFFSETS_STATE)))
 
 
 def has_consumer(operator: Operator) -> bool:
@@ -174,7 +176,7 @@ def _read_split(element: bytes) -> Position:
 
 def _begins_with(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
     """Return whether `matches` accepts the first split in the readers' state."""
-    for stream, state in _states(operator, READER_STATE):
+    for stream, state in _streams_with_state(operator, READER_STATE):
         try:
             return matches(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
         except (SnapshotError, UnreadError):
@@ -197,7 +199,7 @@ def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
     """Return the old subtask and the position of each element of a state. Raises `UnreadError` if it cannot be read."""
-    states = list(_states(operator, name))
+    states = list(_streams_with_state(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
         raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT} bytes")
@@ -211,7 +213,7 @@ def _positions(
         raise UnreadError(f"an element of {name} cannot be read: {error.what}") from None
 
 
-def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
+def _streams_with_state(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
     """Yield the streams that hold elements of the state `name`, with that state."""
     for stream in operator.operator:
         for state in stream.states:
