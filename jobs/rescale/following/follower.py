@@ -109,7 +109,7 @@ class Follower:
                 newest = self._compare_records(self.next_round())
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
-                report(newest, "nothing" if ended else _wait(newest, pause))
+                report(newest, "nothing" if ended else _awaited_event(newest, pause))
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -184,7 +184,7 @@ class Follower:
                 self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest = pinned.checkpoint
                 continue
-            finished = self._make(planned)
+            finished = self._make_round(planned)
             self._prune(finished)
             return finished
 
@@ -317,7 +317,7 @@ class Follower:
         numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
         return side_by_side(self._pins.open_flushed, numbers)
 
-    def _make(self, planned: RoundPlan) -> Round:
+    def _make_round(self, planned: RoundPlan) -> Round:
         plan = planned.prepared.plan
         target = plan.target
         if not was_published(plan):
@@ -397,6 +397,6 @@ def pause_after(finished: Round, bytes_per_second: int | None) -> float:
     return max(0.0, (finished.bytes_read + finished.bytes_changed) / bytes_per_second - finished.seconds)
 
 
-def _wait(finished: Round, pause: float) -> str:
+def _awaited_event(finished: Round, pause: float) -> str:
     limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
     return f"{limited}a checkpoint after {finished.checkpoint}"
