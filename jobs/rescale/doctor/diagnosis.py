@@ -53,12 +53,12 @@ def diagnose_run(
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
     """Return a line for each check, followed by a line of advice if there is any, and a summary."""
-    lines = [line for check in diagnosis.checks for line in _lines(check)]
+    lines = [line for check in diagnosis.checks for line in _lines_of_check(check)]
     number = {outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome}
     problems = f"{counted(number[CheckOutcome.ERROR], 'error')}, {counted(number[CheckOutcome.WARNING], 'warning')}"
     return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problems}"])
 
 
-def _lines(check: Check) -> list[str]:
+def _lines_of_check(check: Check) -> list[str]:
     lines = [f"{check.outcome:<7}  {check.subject}: {check.tried} → {check.result}; {check.meaning}"]
     return lines if check.advice is None else [*lines, f"         what to do: {check.advice}"]

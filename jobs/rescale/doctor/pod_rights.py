@@ -57,7 +57,7 @@ def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | Non
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT / "namespace").read_text().strip()
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
-        if not (missing := _missing(rights, namespace)):
+        if not (missing := _missing_rights(rights, namespace)):
             trial.ok("all granted", meaning)
         elif otherwise is not None:
             trial.warn(f"missing: {', '.join(missing)}", otherwise, _ADVICE)
@@ -70,7 +70,7 @@ def _address() -> str:
     return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _missing(rights: Rights, namespace: str) -> list[str]:
+def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     """Return the missing rights, such as `create pods`. Raises `StoreError` if the API server does not answer."""
     import httpx  # which is slow to import
 
