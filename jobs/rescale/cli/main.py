@@ -118,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line with the arguments (default: those of the process); return the exit code."""
-    _open_closed_streams()
+    _reopen_standard_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack characters of tables, such as an arrow
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _open_closed_streams() -> None:
+def _reopen_standard_streams() -> None:
     """Reopen standard streams that the parent process has closed: the next opened file would get our output."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
