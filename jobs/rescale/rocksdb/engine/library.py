@@ -74,7 +74,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "wait_for_compact_options_destroy": (None, _POINTER),
     "wait_for_compact": (None, _POINTER, _POINTER, _POINTER),
 }
-"""Types of result and arguments of the functions of `rocksdb/c.h` that Python code calls, by name without prefix."""
+"""Types of result and arguments of functions of `rocksdb/c.h`, by name without `rocksdb_`: those that Python calls."""
 
 CALLED_BY_LOOPS = {
     **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next")},

@@ -1,4 +1,4 @@
-"""Lookup of single keys in a database: the values that a job would read for them."""
+"""Looks up single keys in a database: returns the values that a job would read for them."""
 
 from __future__ import annotations
 

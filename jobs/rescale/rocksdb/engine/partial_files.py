@@ -33,7 +33,7 @@ SMALLEST_IN_PARTS = 1024 * 1024
 
 _AT_ONCE = 16
 _LARGEST_GAP = 128 * 1024
-"""Largest gap in bytes between two parts that are fetched together: another request would take as long."""
+"""Largest gap in bytes between two parts that are fetched with one request: a second request would take as long."""
 
 _MOST_INDEXES = 64
 """Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""

@@ -65,7 +65,8 @@ def copied_rows(
 ) -> Iterator[tuple[Bytes, list[Longs]]]:
     """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
 
-    The columns are starts, ends of keys, ends and key groups. A key group takes the first `prefix` bytes of a key.
+    The columns are the begin and the end of each key, the end of each value, and the key group, which is stored in the
+    first `prefix` bytes of a row's key.
     """
     from rescale.rocksdb.engine.row_loop import copy_rows
 

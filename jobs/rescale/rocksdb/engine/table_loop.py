@@ -269,7 +269,7 @@ def put_rows(
 
 @compiled
 def _shared_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
-    """Return the number of bytes that a key shares with the previous internal key, whose user key is a prefix of it."""
+    """Return how many bytes a key shares with the previous internal key, whose user key is a prefix of the key."""
     shared_internal = last_size
     while shared_internal < key_size and shared_internal < last_size + KEY_TRAILER_SIZE:
         if data[key + shared_internal] != trailer >> 8 * (shared_internal - last_size) & 0xFF:

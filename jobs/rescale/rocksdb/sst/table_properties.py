@@ -1,4 +1,4 @@
-"""Properties of an SST file (`TableProperties`)."""
+"""Reads the properties of an SST file (`TableProperties`), and lists those of a new file."""
 
 from __future__ import annotations
 

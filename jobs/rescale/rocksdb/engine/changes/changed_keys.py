@@ -1,4 +1,4 @@
-"""Candidates: keys whose live values may differ between two databases that share most of their files.
+"""Finds candidates: the keys whose live values may differ between two databases that share most of their files.
 
 Only files that the databases do not share are read. Compiled loops decode their entries and merge them by key
 (`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
