@@ -167,7 +167,7 @@ class Changelog:
     logged: frozenset[str] = frozenset()
 
     framing = Framing.CANONICAL
-    """Framing in which the records after all changes are produced."""
+    """Framing of the records that result from the base and all changes."""
 
     has_no_entry = False
 

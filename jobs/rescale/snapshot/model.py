@@ -160,7 +160,7 @@ class Operator:
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds of the holders of the managed keyed state; Flink restores an operator only if it has one kind."""
+        """Kinds of the holders of the managed keyed state; Flink restores an operator only if there is one kind."""
         framings = {f"{stream.framing.value} streams" for stream in self.keyed}
         databases = {"RocksDB directories" for _ in self.databases}
         changelogs = {"changelogs" for _ in self.changelogs}
@@ -174,7 +174,7 @@ class Operator:
 
     @property
     def partially_finished(self) -> bool:
-        """Whether at least one subtask has finished, but not the operator."""
+        """Whether at least one subtask has finished, although the operator as a whole has not."""
         return any(subtask.finished for subtask in self.entry.subtasks)
 
     @property

@@ -86,7 +86,7 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
 
 
 def moved_place(path: str, moves: Iterable[Move]) -> str | None:
-    """Return the new place of a file by the move with the longest old place; None if no move applies."""
+    """Return the new place of a file, by the matching move with the longest old place; None if no move matches."""
     applying = [move for move in moves if contains(move.old, path)]
     return _target(path, max(applying, key=lambda move: len(move.old))) if applying else None
 

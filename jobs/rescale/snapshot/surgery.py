@@ -43,7 +43,7 @@ class LostState:
 
 
 NOT_READ = LostState("state", "in files that cannot be read", None)
-"""State of a dropped operator that is not whole."""
+"""Stands for the state of a dropped operator that could not be read, such as state in missing files."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
 
 
 def listed_files(contents: SnapshotFiles, named_extents: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
-    """Return the files of (name, extent) pairs; the bytes of files that lie in `_metadata` are read."""
+    """Return the stored files of (file name, extent) pairs, with the bytes of those that lie in `_metadata`."""
     return [_stored(contents, name, extent) for name, extent in named_extents]
 
 

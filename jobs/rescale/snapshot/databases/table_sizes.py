@@ -28,7 +28,7 @@ MOST_INDEXES = 32
 """Largest number of SST indexes that are read for a snapshot."""
 
 LARGEST_INDEX = 512 * 1024
-"""Largest stored size in bytes of an index that is read, so that a snapshot costs at most 16 MiB."""
+"""Largest stored size in bytes of an index that is read, so that the indexes of a snapshot take at most 16 MiB."""
 
 
 class Runs(NamedTuple):

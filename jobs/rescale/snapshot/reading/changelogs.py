@@ -18,7 +18,7 @@ from rescale.text.errors import located
 
 _CHUNK = 1 << 20
 _FIRST_CHUNK = 1 << 16
-"""Bytes of a read that searches for descriptions of states, which stand at the start of a change set."""
+"""Bytes that are read at once to find the descriptions of states, which stand at the start of a change set."""
 
 
 def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:

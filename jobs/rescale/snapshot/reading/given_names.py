@@ -1,4 +1,4 @@
-"""Names that the user gives to operator ids, and the names among them that match no operator."""
+"""Finds the names that a user gave to ids of operators which do not exist."""
 
 from __future__ import annotations
 

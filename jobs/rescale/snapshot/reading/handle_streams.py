@@ -1,4 +1,4 @@
-"""The streams that an operator's handles name, and the sizes that the handles record, without reading a file."""
+"""Lists the streams that an operator's handles name, and the sizes that the handles record, without reading a file."""
 
 from __future__ import annotations
 
