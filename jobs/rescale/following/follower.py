@@ -65,7 +65,7 @@ _ATTEMPTS = 5
 """Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
 
 Mover = Callable[[Plan, Proof], None]
-"""Moves the state of a claimed plan and certifies the result."""
+"""Function that moves the state of a claimed plan and certifies the result."""
 
 
 @dataclass(frozen=True)

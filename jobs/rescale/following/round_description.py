@@ -53,7 +53,7 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
 
 
 def complete_newest_round(target: str) -> None:
-    """Write the document of a target's newest round, if the process that made the round was killed too early."""
+    """Write the document of a target's newest round, if the process that made the round was killed before that."""
     for number in finished_rounds(target)[-1:]:
         if read_round(target, number) is None:
             place = round_target(target, number)
