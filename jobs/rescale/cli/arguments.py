@@ -113,7 +113,7 @@ def cluster_of(arguments: argparse.Namespace) -> Cluster | None:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Return the request of the commands `plan` and `run`."""
+    """Return the request that the arguments of `plan` or `run` describe."""
     return request_of_values(arguments.source, arguments.target, values_of(arguments, "plan"))
 
 
