@@ -1,4 +1,4 @@
-"""Checks of a target: try all store operations of a run on probes, and remove the probes afterwards.
+"""Checks of a target: try all store operations of a run on small files (probes), and remove them afterwards.
 
 The probes lie beside the documents of a run, in `<target>.rescale`; the target itself does not change.
 """
