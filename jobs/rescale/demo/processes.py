@@ -2,7 +2,7 @@
 
 A process passes its environment on to its children, even to those that outlive it or leave its session. So each process
 that is started here gets a mark in its environment, and all processes with this mark are its descendants. The demo has
-a mark, too: a process that outlives the demo (`guard`) finds the remaining processes of a killed demo by it.
+a mark, too: a process that outlives the demo (`guard`) finds the remaining processes of a killed demo by this mark.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LAST_LINES = 15
 def interrupted_once() -> Iterator[Callable[[], None]]:
     """Let the first Ctrl-C (or SIGTERM) interrupt the block, and ignore all others, so that cleaning up completes.
 
-    The block gets a function that makes the demo ignore interruptions from then on, for a normal end.
+    The block gets a function to call before a normal end: from then on, the demo ignores all interruptions.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {int(number): signal.getsignal(number) for number in signals}
@@ -107,7 +107,7 @@ def _is_free(port: int) -> bool:
 def running(command: Sequence[str], environment: Mapping[str, str], log: Path | None) -> Iterator[Process]:
     """Run a process during the block, in its own session, so that Ctrl-C reaches only the demo.
 
-    Its output goes to `log`, or with None to the output of the demo.
+    Its output goes to `log`, or to the output of the demo if `log` is None.
     """
     mark = uuid.uuid4().hex
     marked = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
