@@ -1,4 +1,4 @@
-"""Converts operator state for `redistribute`: streams of the old subtasks to layouts, and its results to extents."""
+"""Converts operator state for `redistribute`: streams of old subtasks to layouts, and shares of new ones to extents."""
 
 from __future__ import annotations
 

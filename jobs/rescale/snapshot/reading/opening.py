@@ -255,7 +255,7 @@ class _Pending:
 def _is_logged(handle: KeyedHandle | None) -> bool:
     """Return whether a handle is a changelog that must be read as such.
 
-    It need not if it has no changes, and its base is empty or one part with exactly its key groups.
+    A changelog without changes need not, if its base is empty or one part with exactly its key groups.
     """
     if not isinstance(handle, ChangelogHandle):
         return False
