@@ -76,10 +76,9 @@ def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
 def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[str]) -> bool:
     """Let a target with rounds follow a later start of its job, whose checkpoints are in another directory.
 
-    Returns False and changes nothing if nobody follows into the target, or if the follower has the same directory or
-    other options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore
-    keeps: the base of another job would replace the rounds. An unpublished last round of the earlier start is
-    discarded.
+    Returns False and changes nothing if the target has no follower, or one for the same directory or with other
+    options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore keeps: the
+    base of another job would replace the rounds. An unpublished last round of the earlier start is discarded.
     """
     before = followed_job(target)
     if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
