@@ -158,7 +158,7 @@ def drops_a_young_element(self: YoungRecords, records: Records) -> Records:
     return ORIGINAL(self, records)
 
 
-ORIGINAL = YoungRecords.of
+ORIGINAL = YoungRecords.remaining
 
 
 @pytest.mark.parametrize("bug", [keeps_an_old_row, drops_a_young_row, drops_a_young_element])
@@ -167,7 +167,7 @@ def test_wrong_choice_of_rows_is_found(bug: Any, tmp_path: Path, monkeypatch: py
     rows = rows_of(source, "states")
     until = times_in({TEXTS: rows[TEXTS]})[-1] - 1  # so that the youngest element is one millisecond too young
     ages = [f"states:{state}={instant_of(until)}" for state in OF_ALL[1]]
-    monkeypatch.setattr(YoungRecords, "of", bug)
+    monkeypatch.setattr(YoungRecords, "remaining", bug)
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed") as caught:
         execute_without_spark(plan_rescale(source, target, ages=ages))
     assert "nothing was published" in caught.value.what
