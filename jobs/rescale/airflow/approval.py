@@ -2,9 +2,9 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
-(`runstate.approval`): the first answer in any run. A rejection fails the task. Another task removes the staged files,
-so that a store that fails does not cause a second question. If a try of the task is lost, its answer is lost with it,
-and the next try asks again. The task is skipped if nobody has to approve the plan.
+(`runstate.approval`): the first answer in any run. A rejection fails the task. Another task removes the staged files:
+if this task did, an error of the store would make it run and ask again. If a try of the task is lost, its answer is
+lost with it, and the next try asks again. The task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ _MIN_TIMEOUT = timedelta(seconds=1)
 class PlanApproval(ApprovalOperator):
     """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
 
-    `values` are values of the form; None stands for those that the run was started with. `closes` is the XCom field
-    with an instant in ISO format: from then on the plan counts as rejected, even if the minutes of the form are not
-    over.
-    Airflow wakes the task only once, with the default as the answer. To send a reminder, the task lets itself be woken
-    before the deadline, and parks itself a second time.
+    `values` are values of the form fields; None stands for the values that the run was started with. `closes` is the
+    XCom field with the closing time of the window, in ISO format: from then on the plan counts as rejected, even if the
+    form allows a later answer.
+
+    Airflow wakes a parked task only once, with the default as the answer. So to send a reminder, the task lets itself
+    be woken before the deadline, and parks itself a second time.
     """
 
     template_fields = ("values",)
@@ -104,7 +105,7 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
-        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
+        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the deadline is over
         if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
@@ -119,14 +120,14 @@ class PlanApproval(ApprovalOperator):
         else:
             answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
         decision = self._decide(context, question["plan"], answer_given, approved=approved)
-        if decision.answer != answer_given:  # an answer in another run came first
+        if decision.answer != answer_given:  # a user answered first, in another run
             answer_given = f"{answer_given}; already decided: {decision}"
         self._finish(context, question["plan"], answer_given, approved=approved and decision.approved)
 
     def _decide(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> Decision:
-        """Store the answer for the plan that was shown, and return the decision about that plan.
+        """Store the answer about the plan with this digest, and return the decision about that plan.
 
-        The task `plan` may have run again since; `digest` names the plan that was shown.
+        `digest` names the plan that the user saw: the task `plan` may have made another plan after the question.
         """
         from rescale.airflow.claims import this_run
         from rescale.runstate.approval import decide
@@ -157,10 +158,11 @@ class PlanApproval(ApprovalOperator):
     def _ask(
         self, context: Context, until: datetime, timeout: timedelta, notifiers: Sequence[BaseNotifier], *, remind: bool
     ) -> None:
-        """Call the notifiers and park the task, by an exception of Airflow's.
+        """Call the notifiers, and park the task by raising an exception of Airflow.
 
-        Airflow wakes the task when there is an answer, when a reminder is due, or at the deadline. `timeout` is passed
-        beside `until`, so that where possible the wait does not depend on this worker's clock.
+        Airflow wakes the task when there is an answer, when a reminder is due, or at the deadline. `until` is the
+        deadline, and `timeout` the time that is left: where possible, the wait uses `timeout`, and does not depend on
+        this worker's clock.
         """
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import places_of
@@ -184,7 +186,7 @@ class PlanApproval(ApprovalOperator):
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None is the value of a cleared field, and stands for the default of the platform.
+        `minutes` is None if the field of the form is empty: then the platform's default applies.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES
@@ -209,7 +211,10 @@ class SafeNotifier(BaseNotifier):
 
 
 def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
-    """Return the users that may answer if this user has triggered the run; None for all users with permission."""
+    """Return the users that may approve a run's plan if `triggering_user` has triggered the run.
+
+    None stands for all users with permission. Raises `RequestError` if nobody may approve the plan.
+    """
     rules = settings().approval
     allowed = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
     if rules.users and not allowed:

@@ -1,4 +1,7 @@
-"""Claims of other runs on a target. A claim names a run of an Airflow, which knows whether that run is still alive."""
+"""Finds live runs that have claimed a target.
+
+A claim names an Airflow and a run, and only that Airflow knows whether the run is still alive.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _LIVE_STATES = ["queued", "running"]
 
 
 def this_run(dag_run: Any) -> dict[str, str]:
-    """Return the description of a run that its claims contain."""
+    """Return the names of Airflow, DAG and run that claims contain, to say which run has made the claim."""
     return {"airflow": _this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
 
 
@@ -49,9 +52,10 @@ def refuse_pending_approval(plan: Plan, ti: Any) -> None:
 
 
 def live_run(target: str, ti: Any) -> Claim | None:
-    """Return the claim on the target with the name of a live run that works under it; None if there is no such run.
+    """Return the claim on the target if a live run works under it; None otherwise.
 
-    Several runs may work under one claim. The run of `ti` itself is ignored.
+    The returned claim names that live run, because several runs may work under one claim. The run of `ti` itself is
+    ignored.
     """
     claim = claim_on(target)
     if claim is None:

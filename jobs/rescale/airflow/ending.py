@@ -58,7 +58,8 @@ def end_task(
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
     `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
-    must have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
+    must have succeeded, too. `remark` is called with the task instance, and returns a clause that is added to the log
+    line or error about the outcome.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
@@ -102,21 +103,28 @@ the tasks after the group run only if the result is published.
 
 
 def _delete_pods(ti: Any) -> None:
-    """Delete the pods that the rescale left behind; a DAG with a task group may have other pods, which are not ours."""
+    """Delete the pods that the rescale left behind.
+
+    If the rescale is a task group, pods of other tasks of the DAG stay.
+    """
     in_group = [sibling_task_id(ti.task_id, task_id) for task_id in WITH_PODS]
     delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
 
 
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
-    """Skip the task if one of the tasks `first` found nothing to do, with the reason of that task."""
+    """Skip the task if a task in `first` found nothing to do and no task failed.
+
+    The reason of that task becomes the reason of this one.
+    """
     for task_id in first:
         reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
-        if reason is not None and not _has_failed(ti):  # an XCom of an earlier pass stays until its task starts again
+        # If tasks were cleared, the reason may be old: Airflow keeps the XCom of a task until the task starts again.
+        if reason is not None and not _has_failed(ti):
             skip_task(reason)
 
 
 def _has_failed(ti: Any) -> bool:
-    """Whether any task of the rescale failed. If so, there was something to do, if only to start the job again."""
+    """Return whether a task of the rescale failed: then there was something to do, if only to start the job again."""
     return not {"failed", "upstream_failed"}.isdisjoint(_task_states(ti).values())
 
 
@@ -135,7 +143,8 @@ def _failed_tasks(ti: Any) -> str | None:
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
-    The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
+    The check opens storage only if an earlier task has named a plan or a target: if storage is not accessible, an
+    earlier task has failed and said so.
     """
     from rescale.airflow.rejection import refuse_published, rejection_of
 
@@ -164,7 +173,10 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
 
 
 def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
-    """Return the error of a run whose task that follows a job did not finish; it says what is in the target now."""
+    """Return the error of a run whose task `follow_and_cut_over` did not finish.
+
+    The error says what is in the target now.
+    """
     from rescale.airflow.live.next_run import next_run
     from rescale.airflow.rejection import PUBLISHED_CLAUSES
     from rescale.runstate.places import beside, cut_over_place, follower_place
@@ -205,9 +217,10 @@ def _directory(ti: Any) -> str:
 
 
 def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
-    """Raise an error unless the result exists, or this run has started a job from the result: the job may delete it.
+    """Raise an error unless the result exists.
 
-    `has_summary` says that the task `publish` finished in this run, whatever is left of the result.
+    If this run has started a job from the result, the result may be missing: the job may have deleted it. `has_summary`
+    tells whether the task `publish` finished in this run.
     """
     from rescale.airflow.rejection import unpublished_clause
     from rescale.runstate.documents import load_plan
@@ -238,11 +251,11 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
 def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     """Raise an error for the first task in `task_ids` that has neither succeeded nor skipped itself.
 
-    The error names all failed tasks if the job was started again as it was: no task should be cleared then. If the job
-    was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first, there is
-    nothing for `compare_all_records` to do.
+    If the job was started again with its old shape, the error names all failed tasks, and does not advise to clear one
+    of them. If the job was rescaled while it ran, `follow_and_cut_over` did the work of `hand_over` and `announce`. If
+    the job was stopped first, there is nothing for `compare_all_records` to do.
     """
-    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # a task was ended by hand meanwhile
+    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # it has started the old job
         what = "the result was published, but the job was started again as it was"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None

@@ -1,4 +1,4 @@
-"""Check of the environment before a run: its target, and the worker that would run its steps."""
+"""Checks the environment before a run: the store of its target, and the worker that would run its steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rescale.text.units import counted
 
 
 def check_environment(params: Mapping[str, Any]) -> Summary:
-    """Log what `rescale doctor` finds out about the target, and return the number of its checks by their outcome.
+    """Log what `rescale doctor` finds out about the target, and return how many of its checks had each outcome.
 
     If the steps of a run would be processes of the worker, the worker is checked, too; if they would be pods, its
     rights to start pods are checked. Raises `RequestError` if a run would fail.

@@ -45,8 +45,9 @@ def rescale_graph(
 ) -> RescaleTasks:
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
-    `known_places` are places that earlier tasks determine; `closes` is the deadline for the approval of the plan. With
-    `values`, the rescale has these values of the form, whatever form the DAG has.
+    `known_places` are output fields of earlier tasks with source and target, and `closes` is the one with the deadline
+    for the approval of the plan. `values` are values of form fields that the rescale has instead of those of the DAG's
+    form; None for the DAG's form.
     """
     later = None if values is None else {name: values[name] for name in _AFTER_PLANNING}
     given = {} if values is None else {"params": later}
@@ -84,5 +85,5 @@ def savepoint_graph() -> None:
 
 
 def given_graph(values: Mapping[str, Any]) -> None:
-    """Create the tasks of a rescale with these values of the form, for the task group that is open."""
+    """Create the tasks of a rescale in the task group that is open. `values` are the values of the form's fields."""
     chain(rescale_graph(values=values).last, group_end_task(params={name: values[name] for name in _ACCESS}))

@@ -34,7 +34,7 @@ class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar",
 
 
 class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deployment", tag_field="kind"):
-    """Patch a resource of Flink's Kubernetes operator, from which it starts the job.
+    """Patch a resource of Flink's Kubernetes operator; the operator then starts the job.
 
     The resource is a `FlinkDeployment` in application mode, or a `FlinkSessionJob`; both have the patched fields.
     `connection` is the id of an Airflow connection to Kubernetes; None for the worker's own access.
@@ -58,7 +58,7 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
 
     @property
     def place(self) -> str:
-        """Name of the resource, as in forms."""
+        """Name of the resource as in forms: `namespace/name` or `flinksessionjob/namespace/name`."""
         return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.full_name}"
 
 
@@ -66,7 +66,10 @@ HandOver = Print | RunJar | PatchDeployment
 
 
 def hand_over_of(document: Mapping[str, Any]) -> HandOver:
-    """Return the hand-over of a document (`msgspec.to_builtins`). Raises `RequestError` if a field is wrong."""
+    """Return the hand-over that a document of `msgspec.to_builtins` describes.
+
+    Raises `RequestError` if a field is wrong.
+    """
     try:
         hand_over: HandOver = msgspec.convert(document, HandOver)
     except msgspec.ValidationError as error:

@@ -15,7 +15,7 @@ END_OF_QUESTION = "\n\n---\n\n"
 """Separator between the question and the whole plan, on the same page."""
 
 _LARGEST = 5
-"""Number of operators that are shown. Airflow's buttons are below them."""
+"""Number of operators that are shown; few, because Airflow's buttons are below them."""
 
 
 def question_markdown(document: PlanDocument) -> str:

@@ -1,4 +1,4 @@
-"""End of a rejected plan: removes its staged files, and fails the task with an error about the target's state.
+"""Ends a rejected plan: removes its staged files, and fails the task with an error about the target's state.
 
 A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
 """
@@ -23,11 +23,11 @@ PUBLISHED_CLAUSES = {
     State.EMPTIED: "its result was published, and deleted since",
     State.PUBLISHING: "its result may have been published",
 }
-"""Clauses on targets whose result is published, or may have been."""
+"""Clauses about a result that is published, or may have been published, by the state of its target."""
 
 
 def unpublished_clause(target: str, digest: str) -> str:
-    """Return a clause on the target of a plan, for a target without a published result."""
+    """Return a clause for a plan without a published result: nothing was published, or that is uncertain."""
     state = state_of(target, digest)
     return "the result may have been published" if state is State.PUBLISHING else "nothing was published"
 
@@ -83,7 +83,7 @@ def end_rejected(ti: Any) -> NoReturn:
 
 
 def _refuse_approved(target: str, digest: str, rejection: str) -> None:
-    """Raise `RequestError` if the plan was approved in another run before: that approval stands."""
+    """Raise `RequestError` if the plan was already approved in another run: that approval stands."""
     decision = approval_of(Places(target, digest)).decision
     if decision is not None and decision.approved:
         raise RequestError(

@@ -128,7 +128,7 @@ def make_plan(
 ) -> Summary:
     """Make the plan, store it beside the target, claim the target for it, and return its summary.
 
-    A plan without work is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
+    A plan that changes nothing is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
     plan, snapshot, kafka = prepare(request)
@@ -156,7 +156,7 @@ def make_plan(
 
 
 def _does_more_than_copy(plan: Plan) -> bool:
-    """Return whether the plan does more than copy."""
+    """Return whether the plan changes state, shapes or key groups of operators."""
     return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
 
 
@@ -219,9 +219,9 @@ def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: A
 
 
 def published_plan(planned: Summary | None) -> Plan:
-    """Return the plan. Raises `RequestError` if its result is not published, although the task `publish` is green.
+    """Return the plan of the task `plan`. Raises `RequestError` if its result is not published.
 
-    That happens if a user marks the task as successful.
+    Although the task `publish` is green, there may be no result: a user can mark the task as successful.
     """
     plan = load_plan(required_output(PLAN, planned)["plan"])
     if not was_published(plan):
@@ -249,7 +249,7 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
 
 
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
-    """Raise `UnsupportedError` for consumers without offsets, except those that are dropped or allowed by the form."""
+    """Raise `UnsupportedError` for Kafka consumers without offsets, unless they are dropped or allowed by the form."""
     dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
     kept = tuple(operator for operator in snapshot.operators if operator.operator_id not in dropped)
     for finding in stopped_consumers(replace(snapshot, operators=kept)):

@@ -117,7 +117,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approval: ApprovalRules = ApprovalRules()
     notify: NotifiersByEvent = NotifiersByEvent()
     spark: SparkSettings | None = None
-    """None: a step that is a process uses the cores of its worker."""
+    """Spark for steps that are processes; None if such a step uses the cores of its worker."""
 
 
 def settings_path() -> Path | None:

@@ -1,8 +1,8 @@
 """State that all tries of a task, all tasks of a run or all runs of a window share.
 
-The state of a task or window is in Airflow's stores, or in variables before Airflow 3.3. That of a run is in variables,
-because no task can read the store of another one. Airflow removes the state of a task with its run. Variables stay
-until somebody deletes them.
+The state of a task or window is in Airflow's state stores; before Airflow 3.3, it is in Airflow's variables. The state
+of a run is always in variables, because no task can read the store of another task. Airflow removes the state of a task
+with its run. Variables stay until somebody deletes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HASH_DIGITS = 32
 
 
 class StateStore(Protocol):
-    """Values by key, as JSON has them."""
+    """Store of JSON values by key."""
 
     def get(self, key: str) -> Any:
         """Return the value of a key, or None."""
@@ -42,7 +42,10 @@ class Variables(NamedTuple):
 
 
 def task_state(store: Any, ti: Any) -> StateStore:
-    """Return the state that all tries of a task instance share; `store` is Airflow's own, or None."""
+    """Return the state that all tries of a task instance share.
+
+    `store` is Airflow's store of the task; None before Airflow 3.3.
+    """
     if store is not None:
         airflow_store: StateStore = store
         return airflow_store
@@ -55,7 +58,10 @@ def run_state(run: str) -> StateStore:
 
 
 def window_state(store: Any, dag_id: str) -> StateStore:
-    """Return the state that all runs of a window share; `store` is the store of the window's asset, or None."""
+    """Return the state that all runs of a window share.
+
+    `store` is Airflow's store of the window's asset; None before Airflow 3.3.
+    """
     if store is not None:
         airflow_store: StateStore = store
         return airflow_store

@@ -34,7 +34,7 @@ _MAX_LENGTH = 200
 
 
 class OperatorSize(msgspec.Struct):
-    """An operator of a snapshot."""
+    """An operator of a snapshot: its label, its parallelism and max parallelism, and the bytes of its state."""
 
     operator: str
     parallelism_and_max: tuple[int, int]
@@ -57,7 +57,10 @@ class SnapshotSummary(msgspec.Struct):
 
 
 class OperatorChange(msgspec.Struct):
-    """An operator of a plan; pairs are before and after."""
+    """An operator of a plan. Pairs are the values before and after the rescale.
+
+    `worst_by_mean` is the evenness: the most bytes of a subtask, divided by the mean.
+    """
 
     operator: str
     parallelism: tuple[int, int]
@@ -68,7 +71,7 @@ class OperatorChange(msgspec.Struct):
 
 
 class PlanSummary(msgspec.Struct):
-    """A plan: its place, the shapes of the largest operators, and whether its result is already `published`."""
+    """A plan: its URI, the shapes of the largest operators, and whether its result is already `published`."""
 
     plan: str
     digest: str
@@ -83,7 +86,7 @@ class PlanSummary(msgspec.Struct):
 
 
 class CertificateSummary(msgspec.Struct):
-    """A certificate: its place, the verdict, and the declared differences."""
+    """A certificate: its URI, the verdict, and the declared differences."""
 
     certificate: str
     verdict: str
@@ -125,7 +128,8 @@ def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSumma
 def plan_summary(plan: Plan, document: PlanDocument, *, published: bool) -> PlanSummary:
     """Return the summary of a plan.
 
-    `document` is the plan document of the log. The summary takes numbers and warnings from it, so both agree.
+    `document` is the plan document that the log shows. The summary takes numbers and warnings from it, so that log and
+    summary agree.
     """
     largest = sorted(document.operators, key=lambda operator: -state_bytes(operator))
     return _fit_limit(

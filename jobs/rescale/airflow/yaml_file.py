@@ -12,14 +12,17 @@ from rescale.text.errors import RequestError
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """Return the contents of the file; None for an empty one. Raises `RequestError` with `what` if it is not valid."""
+    """Return the contents of the file; None for an empty file.
+
+    Raises `RequestError` with the sentence `what` if it is not valid.
+    """
     try:
         return yaml.load(read_limited(path), _Loader)
     except (
         OSError,
         ValueError,
         yaml.YAMLError,
-    ) as error:  # not UTF-8, too large, or February 30
+    ) as error:  # such as: not UTF-8, too large a file, or the date February 30
         raise RequestError(what, path=str(path), found=error) from None
 
 

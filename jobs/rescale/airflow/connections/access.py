@@ -91,11 +91,11 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
 
 @contextmanager
 def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Iterator[None]:
-    """Give this process and its children the access that a form names: to the target's store, and to the source's.
+    """Inside the block, give this process and its children the access that a form names, to both source and target.
 
-    Without a connection of the source, both stores have the same access. With two connections, a task uses the target's
-    connection until it declares its targets (`use_targets`); with `reads_source`, the source's. Raises the errors of
-    `storage_access`.
+    If the form names no connection for the source, the target's connection is used for both. If it names two
+    connections, a task uses the target's connection for all places until it declares its targets (`use_targets`). With
+    `reads_source`, it uses the source's connection for all places instead. Raises the errors of `storage_access`.
     """
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
@@ -128,7 +128,10 @@ def _use_sides(source_variables: Mapping[str, str], *, reads_source: bool) -> No
 
 
 def _source_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return the variables of the source's own connection."""
+    """Return the variables of the source's own connection.
+
+    Raises `RequestError` for a setting that both stores would share, such as a proxy.
+    """
     _refuse_where_steps_run_elsewhere(connection_id)
     variables = _aws_variables(connection_id, stack)
     for name in variables:
@@ -154,7 +157,10 @@ def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
 
 
 def s3_store_of(connection_id: str) -> Store:
-    """Return the S3 store of a connection without changing the variables of this process, which serves many users."""
+    """Return the S3 store of a connection.
+
+    The variables of this process stay unchanged: it is the api-server, which serves many users.
+    """
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
     from botocore.config import Config
 
@@ -180,7 +186,7 @@ def s3_store_of(connection_id: str) -> Store:
 
 
 def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
-    """Return the error for an exception of the hook, or of the identity provider behind it."""
+    """Return the error for a connection whose hook, or the identity provider behind the hook, has raised `error`."""
     return RequestError(
         f"the connection {connection_id!r} does not work: {error}",
         advice="check the connection (Admin, Connections)",
@@ -189,7 +195,7 @@ def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
 
 def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
-    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # imports boto3
 
     from rescale.airflow.connections.credentials import serve_credentials
     from rescale.storage.s3.s3_errors import translated_errors
@@ -278,7 +284,10 @@ def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str
 
 
 def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
-    """Return the fields of a nested object. The error for any other value does not show it: it may be a password."""
+    """Return the fields of a nested JSON object.
+
+    Raises `RequestError` for any other value, without showing it: it may be a password.
+    """
     if not isinstance(value or {}, Mapping):
         raise _unsupported_error(connection_id, field, "fields and their values", f"a {type(value).__name__}")
     return value or {}

@@ -70,7 +70,7 @@ def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequest
 def _current_keys(credentials: Credentials) -> dict[str, str]:
     """Return the current keys, renewed if necessary."""
     keys = credentials.get_frozen_credentials()
-    expires = getattr(credentials, "_expiry_time", None)  # of renewable keys; botocore has no public name for it
+    expires = getattr(credentials, "_expiry_time", None)  # only renewable keys have it; no public name
     return {
         "AccessKeyId": keys.access_key or "",
         "SecretAccessKey": keys.secret_key or "",

@@ -19,7 +19,7 @@ from rescale.options.spark_master import MASTERS, is_master, is_on_this_machine
 from rescale.text.errors import RequestError
 
 DEFAULT_MASTER = "local[*]"
-"""All cores of the worker."""
+"""Default Spark master: all cores of the worker."""
 
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
@@ -47,7 +47,7 @@ class Spark(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables that pass the configuration to PySpark, in addition to the worker's own value."""
+        """Environment variables that pass the Spark properties to PySpark, besides arguments that the worker passes."""
         if not self.configuration:
             return {}
         options = [word for name, value in self.configuration.items() for word in ("--conf", f"{name}={value}")]
@@ -55,7 +55,10 @@ class Spark(NamedTuple):
 
 
 def platform_spark() -> Spark:
-    """Return the Spark of the settings. Raises `RequestError` as `spark_of`."""
+    """Return the Spark that the settings of the platform choose; all cores of the worker if they choose none.
+
+    Raises the errors of `spark_of`.
+    """
     chosen = settings().spark
     return Spark(DEFAULT_MASTER, {}) if chosen is None else spark_of(chosen)
 
@@ -88,9 +91,9 @@ def _spark_connection(connection_id: str) -> Connection:
 
 
 def _master_of(connection: Connection) -> str:
-    """Return the master as `SparkSubmitHook._resolve_connection` reads it.
+    """Return the Spark master of a connection, by the rules of `SparkSubmitHook._resolve_connection`.
 
-    A connection that was given as a URI has the scheme of its master as its type.
+    If the connection was given as a URI, the scheme of the master is the type of the connection.
     """
     host, port = connection.host or "", connection.port
     is_whole = connection.conn_type == "spark" and host and ("://" in host or not port)
@@ -99,7 +102,10 @@ def _master_of(connection: Connection) -> str:
 
 
 def _spark_properties(connection_id: str, master: str, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Return the Spark properties of an extra. Fields that only concern `spark-submit` are ignored."""
+    """Return the Spark properties that the extra of a connection sets.
+
+    Fields that only concern `spark-submit` are ignored.
+    """
     if extra.get("deploy-mode", "client") != "client":
         expected, advice = "client", "remove deploy-mode from its extra"
         raise _connection_error(

@@ -1,12 +1,14 @@
 """Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before that.
 
-A new job may start only after an answer that Flink made after the old job's end: it shows whether somebody else has
-stopped the job with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`; before
-1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was made. But if it names a newer checkpoint than
-the answer before it, it was made between the two requests. From then on it is known when answers expire.
+A new job may start only after an answer that Flink made after the old job's end: such an answer shows whether somebody
+else has stopped the job with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`;
+before 1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was made. But if an answer names a newer
+checkpoint than the answer before it, Flink made it between the two requests. From then on it is known when answers
+expire.
 
-If the job is cancelled right before its answer expires, Flink soon makes a new one. After any other cancel, Flink may
-repeat an old answer, and the job stands still until that has expired: 3 seconds by default.
+If the job is cancelled right before the cached answer expires, Flink makes a new answer soon after the job's end. After
+any other cancel, Flink may repeat the old answer, and the job stands still until that answer has expired: 3 seconds by
+default.
 """
 
 from __future__ import annotations
@@ -28,28 +30,30 @@ _MARGIN_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
 _CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
-"""Time before an answer expires at which the cancel begins: at least, and in addition for each GB of state.
+"""Seconds from the start of a cancel to the expiry of the cached answer: a least number, and more for each GB of state.
 
 The end of a task with RocksDB takes longer the more local files it has to delete: 0.2 s with 1 GB, and 1.3 s with 8 GB.
-If the cancel takes longer than it was given, the job stands still for a whole lifetime of an answer.
+If the cancel takes longer than these seconds, the job stands still until another answer has expired.
 """
 
 _LEAST_WAIT_SECONDS = 0.5
-"""Time that is left between the moment at which an answer becomes known to be new, and the cancel."""
+"""Least number of seconds from Flink's making of an answer to the cancel: the answer has to be recognised as new."""
 
 _SHORT_LIFETIME = 2
-"""Ratio of the lifetime of an answer to the time of a cancel, up to which the cancel does not wait."""
+"""The cancel does not wait if an answer lives at most this many times as long as a cancel takes."""
 
 _SHORT_INTERVAL = 2
-"""Ratio of the interval between checkpoints to the lifetime of an answer, below which the cancel does not wait: the job
-would probably make another checkpoint meanwhile."""
+"""The cancel does not wait if the interval between checkpoints is below this many lifetimes of an answer.
+
+The job would probably make another checkpoint during the wait.
+"""
 
 
 @dataclass
 class CachedAnswer:
-    """The known bounds of the time at which Flink's cached answer was made: after `after`, and before `before`.
+    """Known bounds of the time at which Flink made its cached answer: later than `after`, and earlier than `before`.
 
-    Times are those of `time.monotonic`. Both are None while nothing is known. An answer lives for `lifetime` seconds.
+    Both are times of `time.monotonic`, and None while nothing is known. Flink repeats an answer for `lifetime` seconds.
     """
 
     lifetime: float
@@ -59,10 +63,10 @@ class CachedAnswer:
     _request: float = 0.0
 
     def note(self, request: float, answer: float, number: int) -> bool:
-        """Take note of an answer that names the checkpoint `number` as completed; 0 if it names none.
+        """Take note of an answer of Flink that names checkpoint `number` as the last completed one (0: none).
 
-        `request` and `answer` are the times of the request and of its answer. Returns False if the answer is older than
-        the one before it: then there are several caches, and nothing is known.
+        `request` and `answer` are the times at which the request was sent and the answer arrived. Returns False if the
+        answer names an older checkpoint than the answer before it: then Flink has several caches, and nothing is known.
         """
         if self._number is not None and number < self._number:
             self.forget()
@@ -78,21 +82,24 @@ class CachedAnswer:
         self.after = self.before = None
 
     def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which Flink's answers are newer than `ended`, which is not before the last answer."""
+        """Return the time from which Flink answers every request with an answer that it made after the time `ended`.
+
+        `ended` must not be earlier than the arrival of the last answer.
+        """
         if self.after is not None and self.before is not None and ended <= self.after + self.lifetime:
             return self.before + self.lifetime + _MARGIN_SECONDS
         return ended + self.lifetime + _MARGIN_SECONDS
 
 
 def first_fresh_request(flink: Flink, ended: float) -> float:
-    """Return the time from which Flink's answers are newer than `ended`, if its cached answer was not watched."""
+    """Return the time from which Flink's answers are newer than `ended`, if no `AnswerWatch` has watched them."""
     return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(ended)
 
 
 class AnswerWatch:
-    """Requests about a job's checkpoints, ten per second in a thread, to learn when Flink's cached answer was made.
+    """Watch over Flink's cached answer about a job's checkpoints, to learn when Flink made it.
 
-    They begin and end with the block of this context manager.
+    A thread asks ten times a second, from the start of the `with` block to its end.
     """
 
     def __init__(self, flink: Flink, job_id: str) -> None:
@@ -112,7 +119,7 @@ class AnswerWatch:
         self.end()
 
     def end(self) -> None:
-        """Make no more requests."""
+        """End the requests, and wait for the end of their thread."""
         self._ended.set()
         self._thread.join()
 
@@ -120,7 +127,8 @@ class AnswerWatch:
         """Wait until there is just enough time for a cancel of the job before the cached answer expires.
 
         Returns at once if a cancel takes about as long as an answer lives, or if the job would probably make another
-        checkpoint meanwhile; and after two lifetimes if it does not become known when answers expire.
+        checkpoint during the wait. Returns after two lifetimes of an answer if it does not become known when answers
+        expire.
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
         is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
@@ -139,7 +147,7 @@ class AnswerWatch:
         return self._cached.first_fresh_request(ended)
 
     def _cancel_seconds(self) -> float:
-        """Return the time to give a cancel of the job, which has to fit into the lifetime of an answer."""
+        """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""
         needed = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
         return min(needed, self._cached.lifetime - _LEAST_WAIT_SECONDS)
 

@@ -52,9 +52,10 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
 
 
 def checkpoint_for_restart(old_job: JobToRestart, known_number: int | None) -> str | None:
-    """Return the checkpoint from which to restart a job that this run has cancelled; None while the job runs.
+    """Return the checkpoint from which to restart a job that this run has cancelled.
 
-    The job had completed the checkpoint `known_number`. Raises `RequestError` if it is uncertain which checkpoint was
+    Returns None while the job runs, and if it finished by itself. `known_number` is the number of a checkpoint that the
+    job had completed before the cancel; None if unknown. Raises `RequestError` if it is uncertain which checkpoint was
     the last one.
     """
     if old_job.is_replaced:

@@ -35,7 +35,7 @@ _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 
 _AUTOSCALER = "job.autoscaler.enabled"
 _OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
-"""`PipelineOptions.PARALLELISM_OVERRIDES`."""
+"""Option with the parallelism of single vertices (`PipelineOptions.PARALLELISM_OVERRIDES`)."""
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +53,11 @@ class DeploymentSpec(msgspec.Struct, frozen=True):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on.
+    """State of a FlinkDeployment or FlinkSessionJob.
 
-    `reset` is the nonce of the last reset of what the autoscaler remembers. `version` changes with every change of the
-    resource.
+    `nonce` is the `savepointRedeployNonce` of its specification, and `reconciled` the one that Flink's operator has
+    acted on. `reset` is its `autoscalerResetNonce`. `version` is Kubernetes' version of the resource, which changes
+    with every change.
     """
 
     fields: DeploymentSpec
@@ -126,7 +127,10 @@ class _Resource(msgspec.Struct, frozen=True):
 
 
 def read_deployment(hand_over: PatchDeployment) -> Deployment:
-    """Read the resource. Raises `RequestError` if it does not exist, may not be read, or is a session cluster."""
+    """Read the resource of a hand-over.
+
+    Raises `RequestError` if it does not exist, may not be read, or is a session cluster.
+    """
     resource = _get(hand_over)
     spec, status = resource.spec, resource.status or _Status()
     job, job_status = spec.job, status.job_status or _JobStatus()
@@ -181,7 +185,7 @@ def check_patch(hand_over: PatchDeployment) -> None:
 
 
 def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
-    """Set these fields of the resource, unless it has them; return the nonce of its redeployment."""
+    """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
     current = read_deployment(hand_over)
     enough = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
     has_new_fields = current.fields in enough and not current.suspended and current.nonce is not None
@@ -206,7 +210,7 @@ def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
 def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
     """Return whether the operator has redeployed the job for this nonce, and the job runs.
 
-    Raises `RescaleError` if the operator gave up, or if another redeployment has begun since.
+    Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the resource.
     """
     current = read_deployment(hand_over)
     if current.nonce != nonce:
@@ -254,7 +258,10 @@ def _never_claims(spec: _Spec) -> bool:
 
 
 def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
-    """Return the option for the max parallelism as text, even if the resource has a number."""
+    """Return the option for the max parallelism as text, even if the resource has a number; None if it is not set.
+
+    Raises `RequestError` if the option is nested, because a patch would set it twice.
+    """
     options = spec.flink_configuration or {}
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
     nested = options.get(section)

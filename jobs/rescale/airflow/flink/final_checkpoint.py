@@ -5,11 +5,12 @@ Flink aborted when the job ended, together with its Kafka transactions: a restar
 restart from an older checkpoint would repeat committed records. So Flink's REST API and the job's directory must name
 the same checkpoint.
 
-Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that a
-checkpoint is completed, but only an answer that Flink made after the job's end proves that a later one is not. After a
-failover of the JobManager there may be no completed checkpoint yet: then the restored one counts. A JobManager that was
-lost without high availability knows none: then the last checkpoint that was completed before the cancel counts, if it
-is the newest in the directory.
+Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that the
+checkpoint in it is completed. But only an answer that Flink made after the job's end proves that no later checkpoint is
+completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the checkpoint that
+the job was restored from counts. If a JobManager without high availability was lost, the new one knows no checkpoint of
+the job: then the last checkpoint that was known as completed before the cancel counts, if it is the newest in the
+directory.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _POLL_SECONDS = 0.1
 class _CheckpointNumbers(NamedTuple):
     """Numbers of the `newest` checkpoint in the job's directory, and of the last one that Flink reports as `completed`.
 
-    Either is None if there is none. If Flink no longer `job_is_known` the job, `completed` is from before the cancel,
-    and later checkpoints may have been completed.
+    Either is None if there is no such checkpoint. If Flink no longer knows the job (not `job_is_known`), `completed` is
+    from before the cancel, and the job may have completed later checkpoints.
     """
 
     newest: int | None
@@ -44,10 +45,11 @@ class _CheckpointNumbers(NamedTuple):
 
 
 def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
-    """Return the checkpoint from which an ended job is rescaled; the job had completed number `known_number`.
+    """Return the checkpoint from which an ended job is rescaled: the newest one in the directory `checkpoints`.
 
-    Raises `RequestError` if the newest one in the directory `checkpoints` is not the last one that Flink reports as
-    completed, or if the job was stopped with a savepoint.
+    `known_number` is the number of a checkpoint that the job had completed before its end; None if unknown. Raises
+    `RequestError` if the newest checkpoint is not the last one that Flink reports as completed, or if the job was
+    stopped with a savepoint.
     """
     numbers = _read_numbers(flink, job_id, checkpoints, known_number)
     if not numbers.agree:
@@ -66,8 +68,9 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: 
 def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
-    Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
-    newer one than `known_number`; or if the job was stopped with a savepoint.
+    `known_number` is that of `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
+    `checkpoints`; if Flink no longer knows the job, and the directory has a newer checkpoint than `known_number`; or if
+    the job was stopped with a savepoint.
     """
     numbers = _read_numbers(flink, job_id, checkpoints, known_number)
     if not (numbers.job_is_known or numbers.agree):
@@ -76,7 +79,7 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number
 
 
 def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str:
-    """Return the checkpoint with the number `final`, which was recorded as the last one before Flink was replaced.
+    """Return the checkpoint `final`, which the run has recorded as the job's last one before the redeployment.
 
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
@@ -109,7 +112,7 @@ def checkpoint_number(checkpoint: str) -> int:
 def refuse_stop_in_between(flink: Flink, job_id: str, fresh_from: float) -> None:
     """Raise `RequestError` if somebody else has stopped the job with a savepoint after its last checkpoint.
 
-    Waits until the time `fresh_from` (of `time.monotonic`), from which Flink's answers show the job's end.
+    Asks Flink until `fresh_from`, a time of `time.monotonic`: later answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
@@ -119,14 +122,14 @@ def refuse_stop_in_between(flink: Flink, job_id: str, fresh_from: float) -> None
 
 
 def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
-    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of the job's own.
+    """Raise `RequestError` if the newest checkpoint in a running job's directory is from an earlier start of the job.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = newest_complete(checkpoints)
     until = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
-    while newest is not None and newest in complete_checkpoints(checkpoints):  # Flink deletes the job's own
+    while newest is not None and newest in complete_checkpoints(checkpoints):  # if deleted, it was the job's own
         completed = _completed_number(flink.latest_checkpoints(job_id))
         if completed is not None and completed >= newest:
             return
@@ -143,7 +146,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
 
 
 def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> _CheckpointNumbers:
-    """Ask Flink until its answer agrees with the directory, or is surely newer than this call."""
+    """Return the checkpoint numbers once Flink's answer agrees with the directory, or is newer than this call."""
     asked_from = time.monotonic()
     fresh_from: float | None = None
     while True:

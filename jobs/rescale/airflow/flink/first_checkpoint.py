@@ -1,4 +1,7 @@
-"""The first checkpoint of a job that was started from a result: it writes all state, and files are kept until then."""
+"""Describes the first checkpoint of a job that is started from a result: it writes all of the job's state.
+
+Until it is complete, the old job's last checkpoint has to be kept.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from rescale.text.units import duration, human_bytes
 
 
 def first_checkpoint(flink: Flink, job_id: str) -> str:
-    """Return a sentence on size and duration of the new job's first checkpoint, as far as the running job shows them.
+    """Return sentences on the new job's first checkpoint, with size and duration as the running job shows them.
 
-    In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).
+    `job_id` is the running job. In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).
     """
     statistics = flink.checkpoints(job_id)
     last = statistics.latest.completed if statistics is not None and statistics.latest is not None else None

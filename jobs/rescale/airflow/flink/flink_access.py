@@ -21,13 +21,16 @@ _CONNECTION_TYPES = ("http", "generic")
 
 _SECRETS_ADVICE = "put login and password into an Airflow connection, and name the connection"
 _ACCESS_ADVICE = "name an Airflow connection with login and password, or with only a password for a bearer token"
-"""Advice for addresses with secrets in them, and for a Flink that denies access."""
+"""Advice for addresses that contain a password (`_SECRETS_ADVICE`), and for a Flink that denies access."""
 
 _OPTION_FIELDS = {
     *("headers", "verify", "cert", "proxies", "proxy"),
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
-"""Fields of an extra that are not headers. Those in the second line are for the library `requests`; we ignore them."""
+"""Fields of a connection's extra that are not HTTP headers.
+
+The fields in the second line are for the library `requests`, and are ignored.
+"""
 
 
 def open_flink(flink: str) -> Flink:
@@ -57,7 +60,10 @@ def open_flink(flink: str) -> Flink:
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
-    """Return Kubernetes' API for custom resources by an Airflow connection; None for the access of this pod or user."""
+    """Return a client of Kubernetes' API for custom resources, with the access of an Airflow connection.
+
+    None stands for the access of this pod or user.
+    """
     from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
     from kubernetes.config import ConfigException
 
@@ -73,7 +79,7 @@ def open_kubernetes(connection_id: str | None) -> Any:
 
 def _request_headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
-    # HttpHook takes every field that is not an option of its own for a header.
+    # As for HttpHook, every field of the extra that is not one of its options is a header.
     extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
     given = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
     headers = {name: str(value) for name, value in given.items()}
@@ -86,7 +92,10 @@ def _request_headers(connection_id: str, connection: Connection) -> dict[str, st
 
 
 def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
-    """Return the headers. Raises `RequestError` for an invalid one; the HTTP client's error would show its value."""
+    """Return the headers unchanged. Raises `RequestError` for an invalid header.
+
+    The error does not show the header's value; the HTTP client's error would.
+    """
     for name, value in headers.items():
         header = name + value
         if not (header.isascii() and header.isprintable()):
@@ -140,7 +149,7 @@ def _is_address(text: Any) -> bool:
         url = httpx.URL(text)
     except (httpx.InvalidURL, TypeError):
         return False
-    has_port = url.port is None or 0 < url.port < 1 << 16  # the system would truncate a larger one
+    has_port = url.port is None or 0 < url.port < 1 << 16  # the system would truncate a larger port
     return url.scheme in ("http", "https") and bool(url.host) and has_port
 
 

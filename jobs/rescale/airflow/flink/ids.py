@@ -13,15 +13,19 @@ _MAX_IDS = 100
 
 
 def ids(*parts: str) -> Iterator[str]:
-    """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`). If one is in use, callers take the next one."""
+    """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`), which depend on `parts` only.
+
+    If an id is in use, callers take the next one.
+    """
     for number in range(_MAX_IDS):
         yield uuid5(_NAMESPACE, "\n".join([*parts, str(number)])).hex
 
 
 def running_job_id(flink: Flink, *seed: str) -> str | None:
-    """Return the id of the job with this seed that has not ended.
+    """Return the id of the running job that was started with this seed; None if no such job runs.
 
-    Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
+    The job may have a later id of the seed although Flink does not know the ids before it: Flink forgets ended jobs
+    (`jobstore.expiration-time`).
     """
     alive = {line.job_id for line in flink.jobs() if not line.ended}
     return next((job_id for job_id in ids(*seed) if job_id in alive), None)

@@ -1,4 +1,4 @@
-"""Inspection of a running job before anything is done to it: whether it can be stopped, and started again."""
+"""Inspects a running job before anything is done to it: whether it can be stopped, and started again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
-"""Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
-of the resource (`FlinkUtils.generateSessionJobFixedJobID`). From release 1.8 on, the operator gives random ids."""
+"""Pattern of the id of a job that Flink's operator, before its release 1.8, has submitted for a FlinkSessionJob.
+
+The id is a Java hash code as a long, and the generation of the resource (`FlinkUtils.generateSessionJobFixedJobID`).
+Newer operators give random ids.
+"""
 
 _SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
-"""`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
+"""Option of Flink: whether the JobManager ends with its job (`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`)."""
 
 
 def inspect_job(
@@ -86,8 +89,8 @@ def inspect_job(
 def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
 
-    Flink's Kubernetes operator lets the JobManager of a FlinkDeployment run on, unless that says otherwise
-    (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob outlives its jobs anyway.
+    Flink's Kubernetes operator lets the JobManager of a FlinkDeployment run on, unless the FlinkDeployment says
+    otherwise (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob outlives its jobs anyway.
     """
     if hand_over.resource == "FlinkSessionJob":
         return
@@ -116,7 +119,10 @@ def _directory(savepoints: str | None) -> str:
 
 
 def _with_deployment(old_job: JobToRestart, hand_over: PatchDeployment) -> JobToRestart:
-    """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
+    """Return the job with the current fields of the FlinkDeployment.
+
+    Raises `RequestError` if the FlinkDeployment runs another job.
+    """
     deployment = read_deployment(hand_over)
     if deployment.job_id not in (None, old_job.job_id):
         raise RequestError(

@@ -1,8 +1,8 @@
-"""The record of what a run has done to its job: all tasks of the run read it, and all tries of them.
+"""The record of what a run has done to its job. All tasks of the run read it, and all tries of them.
 
-It outlives every try, as well as the XComs of a task, which Airflow removes before each try. So the task that goes back
-knows that the job was stopped, even if the last try of another task was killed at its start. And a task that somebody
-clears after days does not start the job once more: another run may have taken it over since.
+The record outlives every try, and also the XComs of a task, which Airflow removes before each try. So the task that
+goes back knows that the job was stopped, even if the last try of another task was killed at its start. And if somebody
+clears a task after days, the task does not start the job once more: by then, another run may have taken the job over.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ class Phase(StrEnum):
     """The job was started from the result, and all of its tasks ran."""
 
     GOES_BACK = "goes back"
-    """The run is about to start the job as it was, or to end the one that was started from the result."""
+    """The run is about to start the job with its old shape, or to end the job that was started from the result."""
 
     WENT_BACK = "went back"
-    """The job was started as it was, and all of its tasks ran."""
+    """The job was started again with its old shape, and all of its tasks ran."""
 
 
 class RecordedJob(msgspec.Struct, frozen=True):
-    """A job that a run has stopped. `checkpoint` is the number of one that the job had completed before, if known."""
+    """A job that a run has stopped, and the last action of the run on it.
+
+    `checkpoint` is the number of a checkpoint that the job had completed before it was stopped; None if unknown.
+    """
 
     phase: Phase
     old_job: JobToRestart
@@ -51,21 +54,21 @@ class RecordedJob(msgspec.Struct, frozen=True):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run has stopped the job, or tried to, and has not started it since."""
+        """Whether the run has stopped the job, or tried to, and has not started it afterwards."""
         return self.phase in (Phase.STOPS, Phase.GOES_BACK)
 
 
 def recorded_job(run: str) -> RecordedJob | None:
-    """Return what the run with this name has recorded; None if it has stopped no job."""
+    """Return what the run with this name has recorded about its job; None if the run has stopped no job."""
     document = run_state(run).get(RECORD)
     return None if document is None else msgspec.convert(document, RecordedJob)
 
 
 def stopped_job(run: str) -> JobToRestart | None:
-    """Return the job that the run with this name has stopped; None if it has stopped none, or if the job runs.
+    """Return the job that the run with this name has stopped; None if the run has stopped no job, or if the job runs.
 
-    If all tasks of a run are cleared, they go on with that job. Another look would not find the job, and without one,
-    nothing would start it again.
+    If somebody clears all tasks of the run, they go on with this job. The task that looks at the job would not find it
+    at Flink any more, and then no task would start it again.
     """
     recorded = recorded_job(run)
     if recorded is None or not recorded.is_stopped:
@@ -76,15 +79,16 @@ def stopped_job(run: str) -> JobToRestart | None:
             if still_runs(old_job) or other_start(flink, old_job, run) is not None:
                 return None
     except StoreError as error:
-        log.warning("%s", error)  # later tasks ask Flink, too
+        log.warning("%s", error)  # the job counts as stopped: later tasks ask Flink again
     log.info("this run has stopped the job %r (%s), and goes on with it", old_job.name, old_job.job_id)
     return old_job
 
 
 def refuse_handed_over(run: str) -> None:
-    """Raise `RequestError` if the run with this name has handed its job over: it does not stop the job again.
+    """Raise `RequestError` if the run with this name has already handed its job over: it must not stop the job again.
 
-    If somebody clears a task of that run, Airflow clears the task that looks at the job, too, because it is a setup.
+    If somebody clears any task of the run, the task that looks at the job runs again: it is a setup, and Airflow clears
+    setups with their tasks.
     """
     recorded = recorded_job(run)
     if recorded is not None and recorded.phase is Phase.STARTED:
@@ -97,7 +101,10 @@ def refuse_handed_over(run: str) -> None:
 
 
 class JobRecord(NamedTuple):
-    """The record of the run with the name `run` about its job `old_job`, for its task instance `ti`."""
+    """Record of what the run with the name `run` has done to `old_job`.
+
+    `ti` is the task instance that reads and writes it.
+    """
 
     run: str
     old_job: JobToRestart
@@ -105,7 +112,7 @@ class JobRecord(NamedTuple):
 
     @property
     def phase(self) -> Phase | None:
-        """Last action of the run on this job; None if it has not tried to stop it."""
+        """Last action of the run on this job; None if the run has not tried to stop it."""
         recorded = self._recorded
         return None if recorded is None else recorded.phase
 
@@ -116,11 +123,11 @@ class JobRecord(NamedTuple):
         return None if recorded is None else recorded.checkpoint
 
     def note(self, phase: Phase) -> None:
-        """Record what the run does, or has done, to the job."""
+        """Record `phase` as the last action of the run on the job."""
         self._put(msgspec.structs.replace(self._current, phase=phase))
 
     def note_checkpoint(self, number: int | None) -> None:
-        """Record a checkpoint of the job, from which it can be started as it was."""
+        """Record the number of a checkpoint from which the job can be started again; None changes nothing."""
         current = self._current
         self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
 
@@ -135,10 +142,10 @@ class JobRecord(NamedTuple):
         self.note(Phase.STARTED)
 
     def refuse_ended_task(self) -> None:
-        """Raise `RescaleError` if the task counts as ended: then it must do nothing more to the job.
+        """Raise `RescaleError` if Airflow counts the task as ended: then it must do nothing more to the job.
 
-        That is so if somebody has marked it as failed. Airflow ends its process seconds later, and meanwhile the task
-        that goes back may have found that the job still runs.
+        If somebody marks a task as failed, its process still runs for some seconds. In this time, the task that goes
+        back may already have found that the job still runs, and left it alone.
         """
         states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
         if (state := states.get(self.ti.task_id)) in ENDED:
@@ -146,10 +153,10 @@ class JobRecord(NamedTuple):
             raise RescaleError(what, expected="a task that runs", found=state)
 
     def question_if_started(self, snapshot: str | None) -> FlinkQuestion | None:
-        """Return the question for the job that the run has started from `snapshot` before; None if it has started none.
+        """Return the question for the job that the run has started from `snapshot`; None if the run has started no job.
 
-        Raises `RequestError` if that job has ended since, or if the run has started the job as it was: in both cases,
-        another run may have taken the job over.
+        Raises `RequestError` if that job has ended, or if the run has started the job again with its old shape: in both
+        cases, another run may have taken the job over.
         """
         phase = self.phase
         if phase is Phase.WENT_BACK:

@@ -1,7 +1,8 @@
 """A job's last checkpoint as the source: the job is cancelled right after it, and no savepoint is written.
 
-The job restarts from that checkpoint as after a failure: it processes the later records again. Flink must retain the
-checkpoint when the job is cancelled. It must not hold records in flight, which belong to the old subtasks.
+The job restarts from its last checkpoint as after a failure: it processes again all records that came after the
+checkpoint. Flink must retain the checkpoint when the job is cancelled. The checkpoint must not hold records in flight,
+which belong to the old subtasks.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ _POLL_SECONDS = 0.1
 _CHECKPOINT_SECONDS = 3600
 _CANCEL_SECONDS = 600
 _ATTEMPTS = 4
-"""Number of checkpoints to take until one holds no records in flight."""
+"""Largest number of checkpoints to take until one holds no records in flight."""
 
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
 def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
-    """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
+    """Return the directory of a job's checkpoints, in which Flink keeps the last checkpoint when the job is cancelled.
 
-    Raises `RequestError` if Flink would delete it, if the job has made no checkpoint yet, or if the directory has newer
-    checkpoints from an earlier start of the job.
+    Raises `RequestError` if Flink would delete that checkpoint, if the job has made no checkpoint yet, or if the
+    directory has newer checkpoints from an earlier start of the job.
     """
     config = flink.checkpoint_config(job_id)
     retained = config is not None and config.externalization.enabled
@@ -96,9 +97,10 @@ def cancel_after_checkpoint(
 ) -> float:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long, so a second one follows at once: few records arrive between it and the cancel,
-    which comes right before Flink's cached answer about checkpoints expires. `before_cancel` gets the number of the
-    last checkpoint. Returns the time from which Flink's answers show the job's end.
+    The first checkpoint may take long, so a second one follows at once: then few records arrive between the last
+    checkpoint and the cancel. The cancel comes right before Flink's cached answer about checkpoints expires.
+    `before_cancel` gets the number of the last checkpoint. Returns the time from which Flink's answers show the job's
+    end.
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
@@ -176,7 +178,8 @@ def newest_checkpoint(checkpoints: str) -> str:
 def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
     """Return the result of `use` for a running job's newest checkpoint.
 
-    Flink deletes a checkpoint when the next one is complete. If that happens meanwhile, the next one is used.
+    Flink deletes a checkpoint when the next one is complete. If Flink does so while `use` runs, `use` is called for the
+    next checkpoint.
     """
     for _ in range(_ATTEMPTS):
         checkpoint = newest_checkpoint(checkpoints)

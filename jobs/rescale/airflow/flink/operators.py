@@ -25,10 +25,10 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
-"""Time between two questions, and before the first.
+"""Seconds between two questions, and before the first one.
 
-A worker takes seconds to exit after it has deferred a task; if the task resumed before, Airflow would consider it lost
-(`SchedulerJobRunner.process_executor_events`).
+A worker takes seconds to exit after it has deferred a task. If the task resumed before the worker's exit, Airflow would
+consider the task lost (`SchedulerJobRunner.process_executor_events`).
 """
 
 
@@ -76,8 +76,8 @@ class HandOverJob(WaitingOperator):
 
     `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
     `JobToRestart`, which contains the hand-over; otherwise `hand_over` is the document of the hand-over
-    (`hand_over_of`). `parallelism` is the default parallelism of the job, None if unknown; a plan assumes that it is
-    the parallelism of most operators.
+    (`hand_over_of`). `parallelism` is the default parallelism of the new job; None for the parallelism in `start`,
+    which is that of most operators.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")
@@ -109,7 +109,7 @@ class HandOverJob(WaitingOperator):
         return self._handed_over(context, super().answered(context, event))
 
     def _handed_over(self, context: Context, answer: Answer) -> Answer:
-        """Record that the job runs, unless a command was printed."""
+        """Record that the new job runs, unless a command was printed; return the answer."""
         if self.before and "start" not in answer:
             with task_errors():
                 self._record(context, job_to_restart_of(self.before)).note_start()

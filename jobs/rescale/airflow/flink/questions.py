@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
-    """Question for the savepoint that a trigger id began below `directory`.
+    """Question for the savepoint that was triggered with `trigger_id`, and that Flink writes below `directory`.
 
     If the savepoint ends the job, there is no answer before the job has ended.
     """
@@ -98,8 +98,9 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
     """Question for the start of a job; there is an answer once every task has restored its state and runs.
 
-    `instead_of` is the seed of a start that this one replaces, empty if there is none. Flink may carry out that start
-    long after the request for it timed out: the job is cancelled then, and there is no answer before it has ended.
+    `instead_of` is the seed of another start that this start replaces; empty if it replaces none. Flink may carry out
+    the replaced start long after its request timed out. Then that job is cancelled, and there is no answer before it
+    has ended.
     """
 
     flink: str
@@ -188,6 +189,9 @@ def describe_answer(answer: Answer) -> str:
 
 
 def savepoint_below(flink: Flink, job_id: str, directory: str) -> str | None:
-    """Return the job's last savepoint if it is below a directory. Flink knows it even without the trigger id."""
+    """Return the URI of the job's last savepoint if it is below a directory, None otherwise.
+
+    Flink reports the last savepoint of a job even if it has forgotten the trigger id.
+    """
     location = flink.latest_savepoint(job_id)
     return location if location is not None and contains(normalise(directory), normalise(location)) else None

@@ -1,4 +1,4 @@
-"""Start a job from a snapshot: by a jar, by a FlinkDeployment or by hand; cancel a job that was started."""
+"""Starts a job from a snapshot: by a jar, by a FlinkDeployment, or by hand. Cancels a job started from a jar."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def check_hand_over(hand_over: HandOver) -> None:
 
 
 def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
-    """Return the descriptions of the vertices that the jar's job would have at a parallelism, by their ids."""
+    """Return the vertices that the jar's job would have at a parallelism: their descriptions, by vertex id."""
     return flink.jar_plan(_program_of(flink, hand_over), parallelism)
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
-    """Start a job unless it was started already, and return the question for it; for `Print`, return the answer.
+    """Start a job unless an earlier try started it, and return the question for it. For `Print`, return the answer.
 
-    `seed` identifies this start; every other start has another seed.
+    `seed` identifies this start of the job: all tries have the same seed, and every other start has another one.
     """
     if isinstance(hand_over, Print):
         return {"start": start.command}
@@ -89,14 +89,14 @@ def _run_jar(flink: Flink, program: Program, job_id: str, start: Start) -> None:
     try:
         flink.run_jar(program, job_id, start)
     except RescaleError:
-        if flink.job(job_id) is None:  # any other answer means that this try, or an earlier one, has started the job
+        if flink.job(job_id) is None:  # if Flink knows the job, this try or an earlier one has started it
             raise
 
 
 def _program_of(flink: Flink, hand_over: RunJar) -> Program:
-    """Return the program with the id of its uploaded jar; for a file name, the one that was uploaded last.
+    """Return the program of a hand-over, with the id of the uploaded jar.
 
-    Raises `RequestError` if the jar is not uploaded.
+    If jars have the same file name, the newest one counts. Raises `RequestError` if the jar is not uploaded.
     """
     jars, wanted = flink.jars(), hand_over.jar
     named = [jar for jar, name in jars.items() if wanted in (jar, name)]

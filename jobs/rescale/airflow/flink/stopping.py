@@ -49,10 +49,10 @@ asynchronous state (`StreamOperatorStateHandler`)."""
 class JobToRestart(msgspec.Struct, frozen=True):
     """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
 
-    `directory` is the directory for savepoints, or of the job's checkpoints if its last checkpoint is to be the source.
-    `parallelism` is the default parallelism of the job. If the job is handed over to a FlinkDeployment, `deployment`
-    are the resource's old fields, and `nonce` is that of its last redeployment. `is_only_one` tells whether no other
-    job of its name ran, and `target` is the URI of the result, if it is known.
+    `directory` is the directory for savepoints; or that of the job's checkpoints, if the last checkpoint is the source.
+    `parallelism` is the default parallelism of the job. If the hand-over patches a FlinkDeployment, `deployment` has
+    the fields of the resource before the rescale, and `nonce` is that of its last redeployment. `is_only_one` tells
+    whether no other job of this name ran. `target` is the URI of the result; None if unknown.
     """
 
     flink: str
@@ -70,7 +70,10 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the FlinkDeployment was redeployed since. The job is gone then, and maybe its REST API, too."""
+        """Whether the FlinkDeployment was redeployed after the job was inspected.
+
+        Then the job is gone, and maybe its REST API, too.
+        """
         hand_over = self.hand_over
         return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
@@ -80,7 +83,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
 
 def job_to_restart_of(document: Mapping[str, Any]) -> JobToRestart:
-    """Return the job of a document (`msgspec.to_builtins`)."""
+    """Return the job that a document describes (the document is made by `msgspec.to_builtins`)."""
     return msgspec.convert(document, JobToRestart)
 
 
@@ -102,9 +105,9 @@ def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
 
 
 def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
-    """Begin the savepoint, unless an earlier try of this run did; return the question for it.
+    """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for it.
 
-    A savepoint that failed is followed by another one.
+    If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MAX_SAVEPOINTS` have failed.
     """
     directory = old_job.own_directory(run)
     with open_flink(old_job.flink) as flink:
@@ -134,7 +137,10 @@ def _begun_savepoints(flink: Flink, old_job: JobToRestart, run: str) -> dict[str
 
 
 def _trigger(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
-    """Begin a savepoint, unless the job has ended: then a savepoint that Flink has forgotten may have ended it."""
+    """Begin a savepoint, unless the job has ended: Flink may have forgotten a savepoint of this run that ended the job.
+
+    Raises `StoreError` if the job is not running at the moment.
+    """
     job = flink.job(old_job.job_id)
     if job is None or job.ended:
         return
@@ -165,7 +171,7 @@ def hand_job_over(hand_over: HandOver, start: Start, run: str, old_job: JobToRes
 
 
 def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
-    """Raise `RequestError` if the old job still runs, or runs again: this run went back, or somebody has started it."""
+    """Raise `RequestError` if the old job still runs, or if this run or somebody else has started it again."""
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
         snapshot = read_deployment(old_job.hand_over).fields.snapshot
         running = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
@@ -186,7 +192,7 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
 
 
 def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
-    """Raise the error of a run whose job somebody else has started meanwhile (`other_start`)."""
+    """Raise `RequestError` if somebody else has started the job during the run (`other_start`)."""
     if (other := other_start(flink, old_job, run)) is not None:
         raise RequestError(
             "somebody else has started a job of this name, and a second one would do the same work twice",
@@ -200,9 +206,10 @@ def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
 
 
 def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
-    """Return a running job of the same name that this run has not started; None without one.
+    """Return a running job with the name of `old_job` that this run has not started; None if there is none.
 
-    If several jobs had this name before, the name does not show whether it is this job.
+    Always None if several jobs had this name before the run: then the name does not show which of these jobs was
+    started.
     """
     if not old_job.is_only_one:
         return None
@@ -211,9 +218,10 @@ def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | 
 
 
 def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
-    """Return the job or FlinkDeployment that this run has started from its result; None if it does not run.
+    """Return the job id or the FlinkDeployment that this run has started from the result; None if it does not run.
 
-    With `with_old_shape`, the one that it has started again from the job's own snapshot.
+    With `with_old_shape`, return the job that this run has started again, with its old shape. `snapshot` is what the
+    job was started from: the result, or the job's own savepoint or checkpoint.
     """
     if isinstance(old_job.hand_over, PatchDeployment):
         is_its = old_job.is_replaced and read_deployment(old_job.hand_over).fields.snapshot == snapshot
@@ -224,7 +232,7 @@ def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_o
 def question_for_started_job(
     old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False
 ) -> FlinkQuestion | None:
-    """Return the question for the job of `started_job`, which is not started; None if it does not run."""
+    """Return the question for the job that `started_job` returns; None if it does not run. Starts no job."""
     job, hand_over = started_job(old_job, run, snapshot, with_old_shape=with_old_shape), old_job.hand_over
     if job is None or isinstance(hand_over, Print):
         return None
@@ -243,9 +251,9 @@ def still_runs(old_job: JobToRestart) -> bool:
 
 
 def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
-    """End a savepoint in progress or a job that was started from the result, before the job is started again.
+    """End what must not run beside the old job when that is started again: the new job, or a savepoint in progress.
 
-    Return the question for its end; None if there is neither.
+    Return the question for its end; None if nothing is left to end.
     """
     if old_job.is_replaced:
         return _end_session_job(old_job)
@@ -259,10 +267,11 @@ def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
 
 
 def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
-    """Cancel the job that Flink's operator has started from the result for a FlinkSessionJob; None if none runs.
+    """Cancel the job that Flink's operator has started from the result for a FlinkSessionJob.
 
-    The operator itself would submit the old job while the new one is still being cancelled
-    (`SessionJobReconciler.cancelJob`). For a FlinkDeployment, it deletes the cluster first.
+    Return the question for its end; None if no such job runs. Flink's operator itself would submit the old job while
+    the new one is still being cancelled (`SessionJobReconciler.cancelJob`). For a FlinkDeployment, the operator deletes
+    the cluster first.
     """
     hand_over = old_job.hand_over
     if not isinstance(hand_over, PatchDeployment) or hand_over.resource != "FlinkSessionJob":
@@ -279,9 +288,10 @@ def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
 
 
 def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
-    """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
+    """Start the job again from its own savepoint or checkpoint, with its old shape. If the job still runs, do nothing.
 
-    `savepoint` may be None if Flink knows it. Raises `RequestError` if somebody else has started the job since.
+    `savepoint` may be None if Flink still knows the savepoint of this run. Raises `RequestError` if somebody else has
+    started or redeployed the job, and `RescaleError` if the job finished by itself or Flink knows no savepoint.
     """
     is_replaced = old_job.is_replaced
     if savepoint is None or not is_replaced:

@@ -29,7 +29,10 @@ With OpenLineage's provider enabled, `TriggerDagRunOperator` adds `openlineage`,
 """
 
 ALLOWED_MODULES = "RESCALE_KEY_HASH_MODULES"
-"""Variable with the names of the allowed modules, separated by commas; without it no module is allowed."""
+"""Environment variable with the names of the Python modules whose functions may hash keys, separated by commas.
+
+Without it, no module is allowed.
+"""
 
 
 def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
@@ -62,7 +65,7 @@ def _trimmed_value(field: str, value: Any) -> Any:
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for a value without a field, which Airflow itself accepts."""
+    """Raise `RequestError` for a value in `params` whose field is not in `form`; Airflow itself accepts it."""
     if unknown := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
         raise RequestError(
             "a value was given for a field that the form does not have",
@@ -72,7 +75,7 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
 
 
 def check_changes(params: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if a form asks for no change, for a change and a copy, or for an unapproved loss."""
+    """Raise `RequestError` if a form asks for no change, for both a change and a copy, or for an unapproved loss."""
     refuse_unintended_copy(params)
     refuse_unapproved_drops(params)
 
@@ -107,8 +110,8 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
 def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the run would drop state or old rows, or restart operators, without an approval.
 
-    A form without approval, which only plans, may name drops and restarts. The form need not ask for an approval that
-    the settings require of every plan that drops state.
+    A form that only plans has no field for the approval, and may name drops and restarts. If the settings require an
+    approval of every plan that drops state, the form need not ask for it.
     """
     changes = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
@@ -169,7 +172,7 @@ def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
 
 
 def _shapes(shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
-    """Return each operator that has a shape of its own, with its numbers by option name."""
+    """Return the operators that have a shape of their own, each with its numbers by option name (`max-parallelism`)."""
     if isinstance(shapes_field, Mapping):
         return [
             (operator, {name.replace("_", "-"): str(number) for name, number in shape.items()})
@@ -179,7 +182,10 @@ def _shapes(shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None) ->
 
 
 def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
-    """Parse `uid=6`, `uid=6/256` or `uid=/256`."""
+    """Parse `uid=6`, `uid=6/256` or `uid=/256`; the max parallelism comes after the slash.
+
+    Return the operator, and its numbers by option name.
+    """
     operator, _, numbers = line.rpartition("=")
     parallelism, _, maximum = (part.strip() for part in numbers.partition("/"))
     shape = {"parallelism": parallelism, "max-parallelism": maximum}

@@ -1,4 +1,4 @@
-"""Wording of advice in Airflow: the title of a field for an option, a task or a DAG for a command.
+"""Words advice for Airflow: names the field of the form for an option, and a task or a DAG for a command.
 
 `Advice` is data. Its string is the wording for the command line; this module has the wording for forms.
 """
@@ -51,7 +51,11 @@ _SETTINGS = {
 
 
 def form_wording(mention: Mention) -> str:
-    """Return the title of the form's field, or the connection's setting, for an option, command or variable."""
+    """Return the wording in Airflow for an option, a command or a variable that advice mentions.
+
+    For an option, it is the field of the form; for a command, the task or DAG; for a variable, the setting of the
+    connection.
+    """
     if mention.about is About.COMMAND:
         return _COMMANDS[mention.name].format(mention.value)
     if mention.about is About.SETTING:
@@ -68,7 +72,7 @@ def _reworded_for_source(sentence: str) -> str:
 
 
 def shape_line(name: str, value: str) -> str:
-    """Return the line of the form for `UID=N` of an option; the max parallelism goes after a slash."""
+    """Return the form's line for the value `UID=N` of an option; a max parallelism becomes `UID=/N`."""
     operator, _, number = value.rpartition("=")
     return f"{operator}={number}" if name == "parallelism" else f"{operator}=/{number}"
 

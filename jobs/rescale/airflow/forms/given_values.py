@@ -13,7 +13,7 @@ PLACES = ("source", "target")
 
 
 def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for each field of the form: that of the argument or, for None, the platform's default.
+    """Return a value for each field of the form: the value of the argument, or the platform's default if that is None.
 
     The values may be templates and outputs of other tasks, so they are checked later (`check_values`).
     """

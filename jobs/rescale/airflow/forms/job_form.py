@@ -23,7 +23,7 @@ _STARTING_SECTION = "Starting it again"
 
 
 class HandOverKind(StrEnum):
-    """Kind of hand-over."""
+    """Way to start the job from the result, as the form names it."""
 
     PRINT = "print"
     JAR = "jar"
@@ -157,7 +157,10 @@ def _starting_fields() -> Form:
 
 
 def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
-    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both are filled in."""
+    """Return the hand-over that the form chooses; without a choice, the one whose field is filled in, or else `PRINT`.
+
+    Raises `RequestError` if the fields of both a jar and a FlinkDeployment are filled in.
+    """
     if params["hand_over"]:
         return HandOverKind(params["hand_over"])
     filled = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]
@@ -189,7 +192,10 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
 
 
 def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> StopMode:
-    """Return the fate of the job. Raises `RequestError` if the old job would run on beside the new one."""
+    """Return what becomes of the job: how it ends, or that it runs on.
+
+    Raises `RequestError` if the old job would run on beside the new one.
+    """
     taking = StopMode(params["taking"])
     if taking is StopMode.RUN_ON and not isinstance(hand_over, Print):
         raise RequestError(

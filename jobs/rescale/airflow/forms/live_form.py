@@ -36,9 +36,10 @@ _RULE_LABELS = {
 
 
 class LiveRequest(msgspec.Struct, frozen=True):
-    """Values of the fields; `pause_above` is in bytes a second, all times are in seconds, and None means no limit.
+    """Request to rescale a job while it runs: the values of the form's fields.
 
-    If the result `refers` to the files of the last checkpoint, no state is moved.
+    `pause_above` is in bytes a second, all durations are in seconds, and None means no limit. With `refers`, the result
+    refers to the files of the job's last checkpoint, and no state is moved.
     """
 
     refers: bool
@@ -152,7 +153,7 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 
 
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the options that a follower keeps."""
+    """Return the values of the options that a follower keeps for all of its rounds, by option name."""
     values = values_of(params)
     names = (*FOLLOWED_OPTIONS, "files") if values["files"] == Files.REFER else FOLLOWED_OPTIONS
     return {name: values[name] for name in names}

@@ -1,1 +1,1 @@
-"""The rescale of a running job: take its savepoint, rescale it, and start the job from the result, or as it was."""
+"""The rescale of a running job: take its savepoint, rescale it, and start the new job, or the old one again."""

@@ -32,7 +32,7 @@ USE_RETAINED_CHECKPOINT = (
 _ON_FORST = "its state backend is ForStStateBackend"
 
 _ASYNCHRONOUS = ".asyncStateProcessing."
-"""Group of metrics that follows an operator's name."""
+"""Part of a metric's name that follows the name of an operator with asynchronous state."""
 
 _METRICS_SECONDS = 12
 """Time to wait for metrics: on request, Flink fetches them every 10 s (`metrics.fetcher.update-interval`)."""
@@ -51,10 +51,10 @@ def refuse_canonical(flink: Flink, job: Job) -> None:
 
 
 def refuse_timers_on_heap(latest: Snapshot | UnreadableCheckpoint, request: Request) -> None:
-    """Raise `RequestError` if the result would have timers in RocksDB, and the job keeps them on the heap.
+    """Raise `RequestError` if the result would have timers in RocksDB, but the job keeps its timers on the heap.
 
-    A canonical savepoint does not say where the job keeps them, but `latest`, the job's latest checkpoint, does: there
-    they are raw keyed state. A job that keeps them on the heap restores none from RocksDB.
+    Such a job restores no timers from RocksDB. A canonical savepoint does not say where the job keeps timers. But
+    `latest`, the job's latest checkpoint, does: in it, timers on the heap are raw keyed state.
     """
     if request.format is not Format.ROCKSDB or isinstance(latest, UnreadableCheckpoint):
         return

@@ -42,11 +42,12 @@ def check_against_checkpoint(
     is_approved: bool = True,
     refuse_more: Callable[[ResolvedRequest], None] = lambda _: None,
 ) -> bool:
-    """Return whether the checkpoint shows that every operator already has the requested shape.
+    """Check a request against the job's latest checkpoint.
 
-    `is_approved` tells whether the form or the settings ask for an approval. `refuse_more` makes further checks of the
-    resolved request, unless every operator has the requested shape. Raises the error that the plan would raise after
-    the job was stopped; also if the plan would need an approval that the form does not ask for.
+    Return whether every operator already has the requested shape. `is_approved` tells whether the form or the settings
+    ask for an approval. `refuse_more` gets the resolved request for further checks, unless every operator has the
+    requested shape. Raises the error that the plan would raise after the job was stopped; also if the plan would need
+    an approval that the form does not ask for.
     """
     if isinstance(latest, UnreadableCheckpoint):
         _defer_to_plan(latest.why, latest.place)
@@ -57,7 +58,8 @@ def check_against_checkpoint(
     try:
         surgery = checkable_surgery(latest.operators, request.surgery)
         resolved = resolve_request(latest, replace(request, surgery=surgery))
-        if surgery.state_drops == request.surgery.state_drops:  # otherwise an operator may have no keys left
+        # A state drop that only the savepoint can check may leave an operator without keys.
+        if surgery.state_drops == request.surgery.state_drops:
             _refuse_finished(job, resolved)
             _refuse_key_hashes(resolved)
         if not is_approved:
@@ -93,10 +95,10 @@ def _matches_job(job: Job, checkpoint: Snapshot) -> bool:
 
 
 def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
-    """Raise the plan's error for partially finished operators, unless all their subtasks may have finished since.
+    """Raise the plan's error for partially finished operators, unless all their subtasks may have finished by now.
 
-    Flink does not list the operators after the first one of a chain, so those count as partially finished only if some
-    vertex is, and none has finished completely.
+    Flink does not list the operators after the first one of a chain. Such an operator counts as partially finished only
+    if some vertex is partially finished, and no vertex has finished completely.
     """
     vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
     in_part = any(vertices.values()) and not any(vertex.finished for vertex in job.vertices)
@@ -122,13 +124,13 @@ def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
-        if operator.is_logged:  # the changes in a log may not show how keys are written
+        if operator.is_logged:  # the changes in a changelog may not show how keys are written
             changed.pop(operator.entry.operator_id, None)
     choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
 def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
-    """Raise `RequestError` for a plan that somebody has to approve, before the job is stopped."""
+    """Raise `RequestError` if operators would get different max parallelisms: such a plan needs an approval."""
     changes = (
         (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
         for operator in resolved.snapshot.operators
@@ -187,11 +189,12 @@ def _has_shape(resolved: ResolvedRequest, request: Request) -> bool:
 
 
 def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
-    """Return the surgery without Kafka partitions, and without states of operators that may register more states.
+    """Return the part of the surgery that a checkpoint can check.
 
-    These cannot be checked with a checkpoint: before the savepoint, the job may discover Kafka partitions, and
-    operators may register further states. A canonical savepoint also lists timers and unchanged states of a changelog,
-    which a checkpoint holds as raw keyed state or not at all. All operators are the same in both.
+    It lacks Kafka partitions, and states of operators that may register more states: before the savepoint, the job may
+    discover Kafka partitions, and operators may register states. A canonical savepoint also lists timers and unchanged
+    states of a changelog, which a checkpoint holds as raw keyed state or not at all. Checkpoint and savepoint have the
+    same operators.
 
     `operators` are those of the checkpoint. Raises `RequestError` for an operator that is not among them.
     """
@@ -216,7 +219,7 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
 def _is_settled(operator: Operator) -> bool:
     """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
-    An operator without keyed state may not have registered it yet: Flink writes no handle then.
+    An operator without keyed state may not have registered its keyed state yet: Flink writes no handle then.
     """
     keyed = [stream.parsed for stream in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]

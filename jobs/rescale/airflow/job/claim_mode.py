@@ -1,9 +1,9 @@
 """The mode in which a hand-over starts a job with a changelog.
 
-In NO_CLAIM mode, the job's first checkpoint must be a full one. A changelog cannot make it, and the tasks fail whenever
-they are asked for it (`StreamTask.checkForcedFullSnapshotSupport`).
+In NO_CLAIM mode, the job's first checkpoint must be a full one. Tasks with a changelog cannot make a full checkpoint,
+and fail whenever they are asked for one (`StreamTask.checkForcedFullSnapshotSupport`).
 
-These starts are always in this mode:
+These starts are always in NO_CLAIM mode:
 
 * from a jar;
 * of a FlinkSessionJob: Flink's operator names the mode in its request (`AbstractFlinkService.runJar`), which overrides

@@ -1,4 +1,4 @@
-"""Refusals of jobs that cannot be followed, before anything is moved."""
+"""Refuses jobs that cannot be followed, before any state is moved."""
 
 from __future__ import annotations
 

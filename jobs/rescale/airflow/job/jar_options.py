@@ -1,8 +1,10 @@
-"""Options and arguments with which a jar is started: those of the form, as Flink does not show a running job's own.
+"""Logs the options and arguments with which a jar is started, and warns of options that may be missing.
 
-Without an option of the running job, the new job may lack its checkpoints, or not start at all: the hashmap backend
-cannot restore files of RocksDB. Nor would the old job start again if the run goes back. So the log says so before the
-job is stopped, and names the options that the job's checkpoints reveal. Only its code can set them otherwise.
+The options are those of the cluster and the form, because Flink does not show all options of a running job. Without an
+option of the running job, the new job may make no checkpoints, or not start at all: the hashmap backend cannot restore
+files of RocksDB. If the run goes back, the old job would not start again either. So the log warns before the job is
+stopped, and names the options that the job's checkpoints reveal. If the job's code sets these options, nothing is
+missing.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _INTERVAL = "execution.checkpointing.interval"
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 
 _NEVER_MILLISECONDS = 1 << 62
-"""Intervals above this mean that the job makes no checkpoints by itself."""
+"""Interval between checkpoints, in milliseconds, from which on the job makes no checkpoints by itself."""
 
 _OF_OPERATOR = "$internal.flink.version"
 """Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""
@@ -48,7 +50,7 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
 
 
 def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> Iterator[str]:
-    """Yield options that a running job has, as its checkpoints reveal, and that are not among these options."""
+    """Yield options that a running job has, as `config` of its checkpoints shows, and that `options` lacks."""
     backend = next((options[name] for name in _BACKEND if name in options), "").lower()
     for kind in ("rocksdb", "forst"):
         if kind in (config.state_backend or "").lower() and kind not in backend:

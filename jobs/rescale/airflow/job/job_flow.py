@@ -27,11 +27,12 @@ _RETRIES_TO_GO_BACK = 14
 def job_graph(
     known_places: KnownPlaces = None, closes: XComField | None = None, opens: XComField | None = None
 ) -> RescaleTasks:
-    """Create the tasks from the inspection of the job to its start; `published` are the tasks that hand the job over.
+    """Create the tasks of a running job's rescale, from the inspection of the job to its start.
 
-    `known_places` and `closes` are those of `rescale_graph`, and `opens` is the earliest time for a cut-over. Either
-    the job is stopped first, and its savepoint or last checkpoint is the source; or its state is moved while it runs,
-    by one task. The form decides which tasks skip themselves.
+    `published` in the result are the tasks that hand the job over. `known_places` and `closes` are those of
+    `rescale_graph`. `opens` is the output field with the earliest time for a cut-over. Either the job is stopped first,
+    and its savepoint or last checkpoint is the source; or one task moves its state while it runs. Tasks that the form
+    does not need skip themselves.
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
         look_task = look(known_places)

@@ -34,8 +34,8 @@ class TakeSavepoint(WaitingOperator):
     """Operator that takes the savepoint of a job, unless the state is moved while the job runs.
 
     Its result is `{"savepoint": URI, "job": id, "state": job state}`. `before` is the document of a `JobToRestart`. If
-    that names the job's last checkpoint as the source, the job is cancelled right after the checkpoint, and the result
-    names the checkpoint.
+    the job's last checkpoint is to be the source, the job is cancelled right after the checkpoint, and the result names
+    the checkpoint.
     """
 
     template_fields: Sequence[str] = ("before",)
@@ -65,11 +65,11 @@ class TakeSavepoint(WaitingOperator):
 class GoBack(WaitingOperator):
     """Operator that starts a job again that the run has stopped and not handed over.
 
-    The job starts from its own savepoint or last checkpoint, with its old shape. It is not started again twice: if it
-    was started and has ended since, another run may have handed it over.
+    The job starts from its own savepoint or last checkpoint, with its old shape. It is started again only once: if the
+    restarted job has ended, another run may have handed it over.
 
-    `before` is the document of a `JobToRestart`, `taken` the result of `TakeSavepoint`, or None without a result. The
-    result has `in_place_of`, the id of the job that was stopped.
+    `before` is the document of a `JobToRestart`. `taken` is the result of `TakeSavepoint`; None if there is no result.
+    The operator's result has `in_place_of`, the id of the job that was stopped.
     """
 
     template_fields: Sequence[str] = ("before", "taken")
@@ -102,7 +102,7 @@ class GoBack(WaitingOperator):
                 record.note(Phase.GOES_BACK)
             self._end_pending_work(context, old_job)
             if savepoint is None:
-                savepoint = self._source(context, old_job)  # known once the job has ended
+                savepoint = self._source(context, old_job)  # the last checkpoint is known now: the job has ended
             return self._gone_back(context, old_job, self._result(go_back(old_job, record.run, savepoint)))
 
     def _finish(self, answer: Answer) -> Answer:
@@ -117,21 +117,30 @@ class GoBack(WaitingOperator):
             return self._gone_back(context, job_to_restart_of(self.before), answer)
 
     def _gone_back(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
-        """Return the result of the task when the job runs again; `answer` describes that job."""
+        """Record that the job runs again, and leave the rounds to another run. Return the result of the task.
+
+        `answer` describes the restarted job.
+        """
         self._record(context, old_job).note(Phase.WENT_BACK)
         self._leave_rounds(context, old_job)
-        # A request to start the new job, whose answer was lost, may have come through meanwhile.
+        # Flink may have carried out a request to start the new job long after that request timed out.
         self._end_pending_work(context, old_job)
         return {**answer, "in_place_of": old_job.job_id}
 
     def _end_pending_work(self, context: Context, old_job: JobToRestart) -> None:
-        """End what would run beside the job that is started again; defer the task while that takes time."""
+        """End what must not run beside the restarted job: the new job, or a savepoint in progress.
+
+        Defer the task until it has ended.
+        """
         while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
                 self._defer(question, "cleared")
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
-        """Resume when the pending work has ended. From now on the job must be started again, whatever others say."""
+        """Resume when the pending work has ended, and start the job again.
+
+        From here on, the task does not skip itself any more.
+        """
         with task_errors():
             answer_of(event)
             old_job = job_to_restart_of(required_output(LOOK, self.before))
@@ -140,7 +149,8 @@ class GoBack(WaitingOperator):
     def _source(self, context: Context, old_job: JobToRestart) -> str | None:
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it.
 
-        That is the source of this run, or the job's last checkpoint if the run was killed after it cancelled the job.
+        The snapshot is the source of this run. If the run was killed after it cancelled the job, it is the job's last
+        checkpoint.
         """
         if self.taken and self.taken["job"] == old_job.job_id:
             savepoint: str = self.taken["savepoint"]
@@ -154,12 +164,12 @@ class GoBack(WaitingOperator):
             return checkpoint_for_restart(old_job, record.checkpoint)
 
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
-        """Leave the rounds to another run, if this one has made any. Errors are only logged: the job runs again."""
+        """Leave the rounds of this run to another run, if there are any. Errors are only logged: the job runs again."""
         ti = context["ti"]
         if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
             return
         try:
-            delete_pods_of_run(ti.dag_id, ti.run_id)  # they would go on with the last round
+            delete_pods_of_run(ti.dag_id, ti.run_id)  # a pod would go on with the last round
             with form_access(trimmed_values(context["params"])):
                 from rescale.airflow.claims import this_run
                 from rescale.airflow.live.next_run import leave_rounds
@@ -172,14 +182,14 @@ class GoBack(WaitingOperator):
 
 
 def was_handed_over(record: JobRecord) -> bool:
-    """Return whether the run has handed the job over, and has not gone back since."""
+    """Return whether the run has handed the job over, and has not gone back afterwards."""
     return record.phase is Phase.STARTED
 
 
 def _restarted_job(record: JobRecord, savepoint: str | None) -> FlinkQuestion:
-    """Return the question for the job that the run has started again. Raises `RescaleError` if it has ended.
+    """Return the question for the job that the run has started again. Raises `RescaleError` if that job has ended.
 
-    It is only looked for: another run may have handed it over, or somebody may have changed it.
+    The job is not started once more: another run may have handed it over, or somebody may have changed it.
     """
     question = question_for_started_job(record.old_job, record.run, savepoint, with_old_shape=True)
     if question is None:

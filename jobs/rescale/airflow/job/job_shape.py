@@ -1,8 +1,8 @@
 """Checks of the requested shape against the running job, before there is a savepoint.
 
-Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
-other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies to
-them, too. An operator in the request that is not a vertex may be any of these.
+Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). It
+does not list the other operators of a chain, which only share the chain's tasks. A parallelism for all operators
+applies to them, too. An operator in the request that is not a vertex may be one of these unlisted operators.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def changes_shape_only(request: Request) -> bool:
 
 
 def check_shape(job: Job, request: Request) -> None:
-    """Raise the errors that the plan would raise.
+    """Raise the errors that the plan would raise for the requested shape.
 
-    These are a parallelism above the maximum, and another parallelism if some subtasks have finished and are not
-    restarted.
+    Raises `RequestError` for a parallelism above the max parallelism, and `UnsupportedError` for another parallelism if
+    some subtasks have finished and are not restarted.
     """
     restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
@@ -98,7 +98,7 @@ def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
 
 
 def _names_only_vertices(job: Job, request: Request) -> bool:
-    """Return whether all operators with a max parallelism of their own are vertices, not later operators of a chain."""
+    """Return whether the request names max parallelisms of vertices only, not of later operators of a chain."""
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
 
@@ -123,7 +123,7 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
 
 
 def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
-    """Yield the requested parallelism of the operators after the first one of a chain, if it can be known."""
+    """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
     named = {_operator_id(selector, request) for selector in request.parallelism if selector}
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     if _CHAINED in vertex.name and "" in request.parallelism and named <= vertex_ids:
@@ -131,7 +131,10 @@ def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator
 
 
 def _requested_number(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
-    """Return the number that the request has for a vertex, or else for all operators."""
+    """Return the number for a vertex from `numbers`, which are parallelisms or max parallelisms by selector.
+
+    The selector "" stands for all operators. Returns None if the request has no number for the vertex.
+    """
     for selector, number in numbers.items():
         if selector and _operator_id(selector, request) == vertex.operator_id:
             return number

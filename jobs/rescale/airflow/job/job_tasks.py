@@ -142,7 +142,10 @@ def _check_savepoint(
 def _check_plan(
     latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live: LiveRequest | None
 ) -> None:
-    """Raise the error that the plan would raise: the last checkpoint will be of the same kind as the latest one."""
+    """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
+
+    This plans with the job's latest checkpoint: the last checkpoint will be of the same kind.
+    """
     from rescale.airflow.flink.last_checkpoint import with_newest
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -177,7 +180,7 @@ def _check_places(request: Request) -> None:
     from rescale.storage.store import open_store
 
     open_store(request.source).list(request.source)
-    claimed = claim_on(request.target)  # by any plan: the plan of a new savepoint is a new plan
+    claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
     if claimed is None and holds_only_prepared_files(request.target):
         return
     may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
@@ -218,7 +221,7 @@ def _job_clause(ti: Any) -> str:
         return f"the run does not stop {name}: {RAN_ON}"
     if back is not None and back.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} runs again: {describe_answer(back)}"
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)  # it may be about another job, and from an earlier pass
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)  # after a clear, it may be old and about another job
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} was handed over: {describe_answer(answer)}"
     if was_handed_over(JobRecord(run, old_job, ti)):

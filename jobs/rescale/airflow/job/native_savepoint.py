@@ -6,7 +6,7 @@ a checkpoint does: timers on the heap are raw keyed state in it. An operator reg
 checkpoint shows them even if none is set.
 
 With the hashmap backend, a native savepoint holds everything. But if records have to be read, for another max
-parallelism or another format, their serializers must be known. A checkpoint shows those, too.
+parallelism or another format, their serializers must be known. A checkpoint shows the serializers, too.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _alternative_advice(flink: Flink, job: Job) -> str:
 
 
 def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:
-    """Raise `RequestError` if records have to be read, and cannot be separated.
+    """Raise `RequestError` if the request needs every record of the state, and records cannot be read.
 
-    That is so in the native format of the hashmap backend, unless all serializers are known.
+    In the native format of the hashmap backend, records can be separated only if all serializers are known.
     """
     shapes = new_shapes(checkpoint.operators, request)
     for operator in checkpoint.operators:

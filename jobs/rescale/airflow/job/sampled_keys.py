@@ -20,7 +20,10 @@ _NO_KEYS = KeySample(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ran
 
 
 def refuse_unknown_key_hash(checkpoint: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:
-    """Raise `UnsupportedError` if no known hash fits the operator's keys. Keys that cannot be read are no evidence."""
+    """Raise `UnsupportedError` if no known hash fits the operator's keys.
+
+    If the keys cannot be read, only log a warning.
+    """
     maximum = operator.entry.max_parallelism
     refuse_no_hash(serializer, *_NO_KEYS, maximum)
     try:

@@ -1,4 +1,4 @@
-"""Copies of files of a running job's checkpoints, before the job is stopped or cut over."""
+"""Copies files of a running job's checkpoints into the target, before the job is stopped or cut over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""Number of new bytes in a checkpoint above which the job makes another one, whose files are copied, too."""
+"""If more bytes than this were new in a checkpoint, the job makes another checkpoint, whose files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
 """Largest number of checkpoints that the job is asked to make."""
@@ -29,10 +29,10 @@ _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
 def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
-    """Copy the files of the job's newest checkpoint, then of others that it makes, until few bytes of one are new.
+    """Copy the files of the job's newest checkpoint, then of further ones that it makes, until one has few new bytes.
 
-    `plan_of` returns the plan for copies from a checkpoint. Returns the result of the last copy. Does nothing if the
-    result takes no file as it is.
+    `plan_of` returns the plan for copies from a checkpoint. Returns the result of the last copy. Copies nothing if the
+    result takes no file unchanged.
     """
 
     def copy_from(checkpoint: str) -> PreparedFiles:

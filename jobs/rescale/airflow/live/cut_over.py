@@ -2,15 +2,16 @@
 
 The last round is made while the job still runs, right before the cancel. So the job stands still only for the cancel,
 the publication and the start. The cancel waits for the time right before Flink makes a new answer about checkpoints,
-because the start needs an answer that Flink made after the cancel. If the job makes another checkpoint meanwhile, one
-more round comes first. If it does so again and again, or right before its end, the last round comes after the cancel.
-Records since the last checkpoint are processed again either way.
+because the start needs an answer that Flink made after the cancel. If the job makes another checkpoint during this
+wait, one more round comes first. If it does so again and again, or right before its end, the last round comes after the
+cancel. Either way, the new job processes the records after the last checkpoint again.
 
-The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next
-try of a killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint,
-with its old shape, and another run can go on with the rounds. The restarted job does not own that checkpoint
-(NO_CLAIM): Flink would delete the checkpoint, and the task that goes back may need it. Once the new job has run, the
-task only looks for it: a job that was handed over is neither taken back nor started once more.
+The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: if the
+task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from its last
+checkpoint, with its old shape, and another run can go on with the rounds. The restarted job does not own that
+checkpoint (NO_CLAIM): otherwise Flink would delete the checkpoint, and the task that goes back may need it. Once the
+new job has run, further tries of the task only look for it: a job that was handed over is neither taken back nor
+started once more.
 """
 
 from __future__ import annotations
@@ -47,13 +48,16 @@ _POLL_SECONDS = 0.1
 _KUBERNETES_POLL_SECONDS = 1.0
 _GO_BACK_SECONDS = 1800
 _ATTEMPTS = 4
-"""Number of attempts to make the last round before the job makes another checkpoint."""
+"""Number of attempts to make the last round while the job runs; then the job is cancelled before its last round."""
 
 _PATIENT_ATTEMPTS = 2
-"""Number of them that wait until Flink's cached answer expires: the job may make another checkpoint meanwhile."""
+"""Number of the first attempts that wait until Flink's cached answer is about to expire.
+
+Later attempts do not wait, because the job may make another checkpoint in this time.
+"""
 
 _MOST_GROWTH = 2
-"""The last round takes about as long as the round before it if it reads at most this many times its bytes."""
+"""The last round should be as short as the round before it if it reads at most this many times that round's bytes."""
 
 _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
@@ -65,10 +69,11 @@ class WentBackError(RequestError):
 
 @dataclass
 class CutOver:
-    """A cut-over of the job that `follower` follows; `limit` is in seconds.
+    """A cut-over of the job that `follower` follows.
 
-    `record` tells later tries, and the task that goes back, what was done to the job.
-    `parallelism` is the default parallelism of the new job; None for the parallelism of most operators.
+    `limit` is the time from the start of the cancel until the new job has to run, in seconds. `record` tells later
+    tries, and the task that goes back, what was done to the job. `parallelism` is the default parallelism of the new
+    job; None for the parallelism of most operators.
     """
 
     old_job: JobToRestart
@@ -85,11 +90,13 @@ class CutOver:
     """Time from which Flink's answers show the job's end."""
 
     def prepare(self, before: Round | None, answers: AnswerWatch) -> bool:
-        """Let the job make a checkpoint, and make the last round from it, if that will be about as short as `before`.
+        """Let the job make a checkpoint, and make the last round from it. Return whether the job may be cancelled now.
 
-        `before` is None if no rounds are made. Waits until Flink's cached answer, which `answers` watches, is about to
-        expire. Returns False if the last round would be longer, or if the job made another checkpoint meanwhile: then
-        another round comes first. A job that does so again and again is cancelled before the last round.
+        The last round is only made if it will take about as long as `before`, the newest round (None if no rounds are
+        made). Then this waits until Flink's cached answer, which `answers` watches, is about to expire. False means
+        that another round comes first: the last round would take longer, or the job made another checkpoint after the
+        last round. If the job has done so several times, the result is True without a last round: then that comes after
+        the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
@@ -111,7 +118,7 @@ class CutOver:
         return self._is_made
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
-        """Cancel the job."""
+        """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
         self.record.note_stop(self._completed_checkpoint)
         parts = Stopwatch()
         with open_flink(self.old_job.flink) as flink, parts.part("cancel"):
@@ -122,10 +129,11 @@ class CutOver:
         return parts
 
     def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
-        """Make the last round, publish it, and start the job from it; return its plan, and the new job.
+        """Make the last round, publish its result, and start the job from it.
 
-        Raises `WentBackError` if that failed, and the job was started again with its old shape, now or before. The
-        target may be another run's by now. Raises `RequestError` if the new job has run before, and has ended.
+        Returns the plan of the last round, and the answer about the new job. Raises `WentBackError` if this or an
+        earlier try failed, and the job was started again with its old shape; the target may then belong to another run.
+        Raises `RequestError` if an earlier try has started the new job, and the new job has ended.
         """
         phase = self.record.phase
         if phase is Phase.WENT_BACK:
@@ -157,12 +165,13 @@ class CutOver:
             log.info("start the job: %s", start.command)
             started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
             answer = _answer(started, self.limit - parts.elapsed)
-            refuse_running_job(self.old_job, start, run)  # the task that goes back may have started it meanwhile
+            # The task that goes back may have started the old job while the new job was starting.
+            refuse_running_job(self.old_job, start, run)
         self.record.note_start()
         return plan, answer
 
     def _handed_over_before(self) -> tuple[Plan, Answer]:
-        """Return the plan of the result, and the job that was started from it, which is only looked for."""
+        """Return the plan of the result, and the answer about the job that an earlier try has started; start no job."""
         question = self.record.question_if_started(self.follower.target)
         plan = published_plan(self.follower.target, self.follower.by)
         if question is None or plan is None:
@@ -175,7 +184,10 @@ class CutOver:
         return plan, _answer(question, self.limit)
 
     def _settle(self) -> None:
-        """Record the job's last completed checkpoint. Raises `RequestError` if another checkpoint is the newest."""
+        """Record the job's last completed checkpoint.
+
+        Raises `RequestError` if it is not the newest one in the job's directory.
+        """
         with open_flink(self.old_job.flink) as flink:
             final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
         self.record.note_checkpoint(checkpoint_number(final))
@@ -204,7 +216,7 @@ class CutOver:
         self._is_made = True
 
     def _is_newest(self, planned: RoundPlan) -> bool:
-        """Return whether a last round is from the job's newest checkpoint."""
+        """Return whether the planned last round is from the job's newest checkpoint."""
         return newest_complete(self.old_job.directory) == planned.prepared.plan.checkpoint_id
 
     def _plan(self) -> RoundPlan:
@@ -227,13 +239,14 @@ class CutOver:
         if answer.get("went_back") is not False:
             self.record.note(Phase.WENT_BACK)
         another_run = self._leave_rounds()
-        self._end_pending_work()  # a start of the new job, whose answer was lost, may have come through meanwhile
+        # Flink may have carried out a request to start the new job long after that request timed out.
+        self._end_pending_work()
         what = f"the cut-over failed, and the job runs again as it was: {error.what}"
         advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
         return error.recast(WentBackError, what, advice=advice)
 
     def _end_pending_work(self) -> None:
-        """End the new job, which would run beside the old one."""
+        """End the new job, which must not run beside the old one, and wait for its end."""
         while (pending := end_pending_work(self.old_job, self.record.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
 
@@ -243,7 +256,7 @@ class CutOver:
 
 
 def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
-    """Return the answer to a question. Raises `StoreError` after a time without one."""
+    """Wait for the answer to a question, and return it. Raises `StoreError` if there is none within `seconds`."""
     until = time.monotonic() + seconds
     while not isinstance(step, dict):
         try:

@@ -52,7 +52,7 @@ class AskToCutOver(HITLOperator):
         )
 
     def execute(self, context: Context) -> Any:
-        """Ask as soon as there is something to ask."""
+        """Ask if the last round would be short enough; otherwise defer the task, and look again."""
         with task_errors():
             if not trimmed_values(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
@@ -74,7 +74,7 @@ class AskToCutOver(HITLOperator):
         return super().execute(context)
 
     def look_again(self, context: Context, event: Any = None) -> Any:  # noqa: ARG002
-        """Resume after a while."""
+        """Resume after a pause, and look whether there is something to ask."""
         return self.execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -40,9 +40,10 @@ _ENDED = ("Failed", "Succeeded")
 
 
 class DriverPod:
-    """A pod with a driver that runs a main with its `arguments`; it exists for as long as the block runs.
+    """A pod whose driver runs a main with arguments (both in `arguments`), for as long as the `with` block runs.
 
-    `template` is the path of its template, and `labels` are added to those in it. `say` gets the lines of the driver.
+    `template` is the path of the pod template, to whose labels `labels` are added. `say` is called with each line of
+    the driver's log.
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class DriverPod:
                 raise
 
     def result(self, uri: str) -> ResultDocument:
-        """Wait for a result document, and return it. Raises its error, or `StoreError` if the pod is lost."""
+        """Wait for the result document `uri`, and return it.
+
+        Raises the error in the document, or `StoreError` if the pod is lost.
+        """
         look = 0.0
         while not exists(uri):
             if time.monotonic() > look:
@@ -114,7 +118,7 @@ class DriverPod:
         return pod
 
     def _pass_on_log(self) -> None:
-        """Pass on the lines of the driver, as long as the cluster gives them."""
+        """Pass on the lines of the driver's log to `say`, as long as Kubernetes returns lines."""
         with suppress(ApiException, HTTPError):
             while (pod := self._read_pod()) is not None and pod.status.phase == "Pending":
                 time.sleep(1)
@@ -151,7 +155,7 @@ class RoundsPod:
         self.end()
 
     def begin(self) -> None:
-        """Start nothing: the pod would take the place of one that moves all state."""
+        """Start no pod yet: it would take the place of the pod that moves all state."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan. Raises the error of the run, or `StoreError` if the pod is lost."""

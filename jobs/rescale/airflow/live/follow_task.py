@@ -1,7 +1,7 @@
-"""The task that follows a running job with rounds, and cuts over to the new job when it may.
+"""The task that follows a running job with rounds, and cuts over to the new job as soon as that is allowed.
 
-It is one long task, whose process for rounds stays warm. If it is killed, its next try resumes: the files beside the
-target record the rounds, and the state of the run records whether the job was cancelled.
+It is one long task, whose process for rounds stays alive between rounds. If the task is killed, its next try resumes:
+the files beside the target record the rounds, and the state of the run records whether the job was cancelled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RETRIES: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": False,
 }
-"""Retries without a pause, since the job may stand still, and enough of them for days of following."""
+"""Retries almost without a pause, because the job may stand still, and enough of them for days of following."""
 
 
 def _follow(

@@ -1,4 +1,4 @@
-"""The work of the task that follows a running job with rounds, and cuts over to the new job when it may."""
+"""The work of the task that follows a running job with rounds, and cuts over to the new job once that is allowed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
 
 @contextmanager
 def _only_logged() -> Iterator[None]:
-    """Log a final error of the block: the new job runs, and must not be ended because of it. Others are raised."""
+    """Log a final error of the block instead of raising it; raise other errors.
+
+    The new job runs, and must not be ended because of the error.
+    """
     try:
         yield
     except RescaleError as error:
@@ -111,7 +114,7 @@ def _only_logged() -> Iterator[None]:
 
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
-    """Follow the job until it can be cut over, and cancel it."""
+    """Follow the job until it can be cut over, and cancel it. Return the stopwatch of the cut-over."""
     watch.refuse_ended_job()
     if watch.has_rounds:
         cut.mover.start_rounds_process()
@@ -121,7 +124,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
             watch.refuse_ended_job()
             with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
                 is_ready = cut.prepare(watch.follower.newest_round(), answers)
-                if is_ready and watch.waits_for(None) is None:  # a window may have closed since
+                if is_ready and watch.waits_for(None) is None:  # the window of the run may have closed by now
                     return cut.cancel(answers)
             if not is_ready:
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")

@@ -1,4 +1,4 @@
-"""Movement of state for the task that follows a job: each full run has its own process or pod, all rounds share one."""
+"""Moves state for the task that follows a job: each full run has its own process or pod, all rounds share one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mover:
         self._rounds = rounds
 
     def start_rounds_process(self) -> None:
-        """Start the process for rounds, so that it is ready when the base is."""
+        """Start the process for rounds early, so that it is ready when all state has been moved once."""
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
@@ -80,9 +80,9 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
 
 
 def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> ResultDocument:
-    """Run a step in a process of this machine, or in a pod where steps run in pods; return its result document.
+    """Run a step, in a pod if steps run in pods, else in a process of this machine; return its result document.
 
-    The result document of a pod lies beside `target` meanwhile.
+    A pod writes its result document beside `target`; the document is deleted afterwards.
     """
     log = StepLog().log_line
     if (template := os.environ.get(DRIVER_POD)) is None:

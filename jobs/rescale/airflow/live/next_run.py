@@ -1,4 +1,4 @@
-"""The rounds that a run leaves to the next one, when its job was started again as it was."""
+"""Leaves the rounds of a run to the next run, after the job was started again with its old shape."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ANOTHER_TARGET = "trigger another run with the job's name and another target: i
 def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:
     """Leave the rounds of the run `by` to another run, and return the advice to trigger it.
 
-    `checkpoints` is the directory of the job that the target has followed. The job runs again, so an error is only
-    logged; the next run needs another target then.
+    `checkpoints` is the directory of the followed job's checkpoints. An error is only logged, because the job runs
+    again; then the next run needs another target.
     """
     try:
         leave(target, checkpoints, by)

@@ -1,4 +1,4 @@
-"""Display of a followed job's rounds: in the log, in the task's state and XComs, and in the report."""
+"""Shows a followed job's rounds: in the log, in the task's state and XComs, and in the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rescale.runstate.follower.rounds import Round, described_rounds
 log = logging.getLogger(__name__)
 
 _PAGE_SECONDS = 30.0
-"""Least time between two pages of the report; a page is an XCom of up to a hundred kilobytes."""
+"""Least number of seconds between two updates of the report's page, which is an XCom of up to a hundred kilobytes."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class RoundDisplay:
     _shown: dict[str, Any] | None = None
 
     def show(self, finished: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
-        """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
+        """Show a finished round, and what the cut-over waits for (`waits_for`; None if the cut-over begins)."""
         log.info("%s%s", round_line(finished, waits_for), "" if waits_for else "; the cut-over begins")
         self._put(
             {

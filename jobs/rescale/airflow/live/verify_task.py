@@ -1,4 +1,4 @@
-"""The comparison of all records after a cut-over, while the new job runs."""
+"""The task that compares all records after a cut-over, while the new job runs."""
 
 from __future__ import annotations
 

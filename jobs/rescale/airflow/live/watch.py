@@ -1,4 +1,4 @@
-"""The watch over a followed job: when rounds are made, and what the cut-over waits for."""
+"""Watches over a followed job: decides when rounds are made, and what the cut-over waits for."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Watch:
         self._decision()
         if not self.has_rounds:
             self._copy_ahead()
-            if self._wait_without_rounds():  # checkpoints may have new files by now
+            if self._wait_without_rounds():  # later checkpoints may have new files
                 self._copy_ahead()
             return
         newest = self.follower.newest_round()
@@ -107,16 +107,22 @@ class Watch:
 
     @cached_property
     def has_rounds(self) -> bool:
-        """Whether rounds are made: only if a max parallelism changes; else files are copied ahead or referred to."""
+        """Whether rounds are made.
+
+        If no max parallelism changes, there are none: files are copied ahead, or the result refers to them.
+        """
         return has_rounds(with_newest(self.old_job.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
-        """Copy files into the target, unless an earlier try of the last round has claimed it."""
+        """Copy files of the job's checkpoints into the target, unless the result refers to the files.
+
+        Does nothing, too, if an earlier try has claimed the target for the last round.
+        """
         if not self.live.refers and claimed_by(self.follower.target) is None:
             copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
-        """Return the plan of a full run from a checkpoint; the plan of the last checkpoint is cached."""
+        """Return the plan of a full run from a checkpoint; it is cached until another checkpoint is asked for."""
         if self._planned is None or self._planned[0] != checkpoint:
             self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
         return self._planned[1]
@@ -140,10 +146,11 @@ class Watch:
         return self.follower.next_round()
 
     def last_round_is_short(self, newest: Round) -> bool:
-        """Return whether a last round after this one would be short enough.
+        """Return whether a last round after the round `newest` would be short enough.
 
-        The first round after the base does not tell: it has all that changed since the base was begun, so it takes
-        longer than the last round would. Nor does the first one of a try, which may have waited for that try.
+        The first round after the base does not show that: it has all that changed since the base was begun, so it takes
+        longer than the last round would. A round of an earlier try does not show it either: the duration of the round
+        before that one is not known.
         """
         last, before, most = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
         if newest.kind is RoundKind.BASE or last is None or before is None:
@@ -166,9 +173,10 @@ class Watch:
         return "an approval" if self.needs_approval and self._decision() is None else None
 
     def _decision(self) -> Decision | None:
-        """Return the decision on the cut-over; None without one, or if nobody has to approve.
+        """Return the approval of the cut-over; None if there is no answer yet, or if nobody has to approve.
 
-        Raises `RequestError` if the cut-over is given up, or was decided in another run, which asked about its rounds.
+        Raises `RequestError` if somebody has given the cut-over up, or if the answer is from another run, which asked
+        about its own rounds.
         """
         decision = cut_over_decision(self.follower.target)
         if decision is None or not self.needs_approval:
@@ -221,9 +229,10 @@ class Watch:
         return RoundDisplay(self.old_job, self.follower, self.ti, self.state)
 
     def _pause(self, newest: Round) -> None:
-        """Wait until the next round is due: at once after a long one, else after a while and another checkpoint.
+        """Wait until the next round is due, or until the cut-over may begin.
 
-        The wait ends, too, when the cut-over may begin.
+        After a round that is not short enough, the next round is due at once. Otherwise it is due after a pause, when
+        the job has made another checkpoint. The form's limit for bytes a second may make the pause longer.
         """
         is_short = self.last_round_is_short(newest)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0

@@ -162,8 +162,11 @@ class RescaleOperator(BaseOperator):
         return self._pod
 
     def _wait(self, pod: Any, planned: Summary, work: Callable[[], None]) -> None:
-        """Do `work` of the pod's operator; if that defers itself, defer this task until the same event."""
-        executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns of an operator in an operator
+        """Call `work`, a method of the pod's operator.
+
+        If that operator defers itself, defer this task until the same event.
+        """
+        executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns that an operator calls an operator
         try:
             work()
         except TaskDeferred as deferred:
@@ -188,7 +191,8 @@ class RescaleOperator(BaseOperator):
         published = publish_result(planned, form, context["ti"])
         plan, events = published_plan(planned), (context["inlet_events"], context["outlet_events"])
         if not add_event(plan, RESCALED_SAVEPOINT, *events):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else Airflow adds one
+            # Airflow adds an event to every outlet.
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]
         return published
 
 

@@ -20,7 +20,7 @@ from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RequestError
 
 _BEFORE = "rescale_job"
-"""Key of the task's state that describes the job as the first try found it: it may have ended since."""
+"""Key of the task's state that describes the job as the first try found it: for a later try, it may have ended."""
 
 
 class TakeSavepointOperator(WaitingOperator):

@@ -26,7 +26,7 @@ PREFIX = "/rescale"
 
 
 class ReportPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Place of a report: the target of the run, the digest of its plan, and its connection."""
+    """Place of a report: the target of the run, the digest of its plan, and the connection for access to the target."""
 
     target: str
     digest: str
@@ -70,7 +70,7 @@ class ReportLink(BaseOperatorLink):
 
 
 def report_url(dag_id: str, run_id: str, planned: str) -> str:
-    """Return the address of the report of a run's task that plans."""
+    """Return the address of the report that the task `planned` of a run has stored."""
     run = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
     return airflow_url(f"{PREFIX}/report/{run}?task={quote(planned, safe='')}")
 

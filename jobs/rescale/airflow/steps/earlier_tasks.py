@@ -30,15 +30,17 @@ WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
 """Ids of the tasks that may start a pod."""
 
 ROUNDS = "rounds"
-"""Key of the XCom, and of the state of the task that follows a job, that describes the newest round."""
+"""Key under which the task that follows a job describes the newest round, in an XCom and in the state of the task."""
 
 FOLLOWED = "followed"
-"""Key of the XCom with the target of the task that follows a job, from the start of the task on."""
+"""Key of the XCom in which the task that follows a job stores its target when it starts."""
 
 APPROVED = "approved"
-"""Key of the XCom with the answer: the digest of the `plan`, whether it is `approved`, and by whom (`words`).
+"""Key of the XCom with the answer about a plan.
 
-It is only for messages; `required_approval` decides what is carried out."""
+Its fields are the digest of the `plan`, whether the plan is `approved`, and by whom (`words`). The XCom is only for
+messages; `required_approval` decides what is carried out.
+"""
 
 ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
 """States of tasks that have ended."""
@@ -74,7 +76,10 @@ class XComField(NamedTuple):
     or_none: bool = False
 
     def pull(self, ti: Any) -> Any:
-        """Return the value in the run of a task instance. Raises `RequestError` as `required_output`."""
+        """Return the value that the field has in the run of `ti`.
+
+        Raises `RequestError` if the earlier task has no output.
+        """
         output = required_output(self.task_id, ti.xcom_pull(task_ids=self.task_id))
         return output.get(self.name) if self.or_none else output[self.name]
 
@@ -86,7 +91,10 @@ def output_of_any(ti: Any, *task_ids: str) -> Any:
 
 
 def required_output(task_id: str, output: T | None) -> T:
-    """Return the output of a task. Raises `RequestError` without one, as when a user marked the task as successful."""
+    """Return the output of a task.
+
+    Raises `RequestError` if it is None: for example, a user has marked the task as successful.
+    """
     if output is None:
         raise RequestError(
             f"the task {task_id!r} has no output: it did not finish",

@@ -1,6 +1,6 @@
-"""Deletion of pods that outlive the tasks of their run.
+"""Deletes pods that outlive the tasks of their run.
 
-A task deletes its pod when the pod has ended, or when the task is cancelled while it waits for the pod. If it is
+A task deletes its pod when the pod has ended, or when the task is cancelled while it waits for the pod. If the task is
 cancelled in between, after the pod has ended and before the task resumes, the pod is left over. The last task of the
 run deletes it.
 """
@@ -33,7 +33,7 @@ _REFUSALS = (ApiException, HTTPError, ConfigException, AirflowException)
 
 
 def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -> None:
-    """Delete the pods that these tasks of a run left behind, or all of its tasks without `task_ids`.
+    """Delete the pods that tasks of a run left behind: the tasks in `task_ids`, or all tasks if that is empty.
 
     The executors of a deleted driver pod end with it. `template` is the path of the template of the pods. A failure is
     only a warning: pods that are left over do not change how the run ended.
@@ -71,7 +71,7 @@ def _delete(hook: KubernetesHook, pod: V1Pod) -> None:
     try:
         call_kubernetes(hook.core_v1_client.delete_namespaced_pod, pod.metadata.name, pod.metadata.namespace)
     except ApiException as error:
-        if error.status != HTTPStatus.NOT_FOUND:  # the task of the pod may have deleted it meanwhile
+        if error.status != HTTPStatus.NOT_FOUND:  # the pod's task may have deleted it first
             raise
 
 

@@ -53,8 +53,8 @@ class StepPod(KubernetesPodOperator):
     """Operator that runs `step` of a plan in a pod.
 
     `planned` is the summary of the task that planned, `template` the path of the pod template, and `links` are shown on
-    the page of the task. `values` are values of the form; None stands for those that the run was started with. The
-    callables are those of `step_task`.
+    the page of the task. `values` are values of form fields; None stands for the values that the run was started with.
+    `summary_of` and `arguments_of` are those of `step_task`.
     """
 
     template_fields = (*KubernetesPodOperator.template_fields, "planned", "values")
@@ -122,10 +122,10 @@ class StepPod(KubernetesPodOperator):
     def _write_logs(  # type: ignore[override]  # the caller logs errors and continues, so there are no retries here
         self, pod: V1Pod, follow: bool = False, since_time: datetime | str | None = None
     ) -> None:
-        """Log the driver's lines since a time, each at its own level; the provider logs all of them at INFO.
+        """Log the driver's lines from `since_time` on, each at its own level; the provider would log them at INFO.
 
-        Kubernetes refuses times in the future, and our clock may be ahead of the node's: so the time becomes a number
-        of seconds.
+        Kubernetes is given a number of seconds instead of the time: it refuses times in the future, and our clock may
+        be ahead of the node's.
         """
         if isinstance(since_time, str):
             since_time = datetime.fromisoformat(since_time)
@@ -150,7 +150,7 @@ def _access(form: Mapping[str, Any]) -> Iterator[None]:
 
 
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
-    """Return the error of a failed pod, from its result document if the document has the pod's exit code."""
+    """Return the error in a failed pod's result document if it has the pod's exit code, else a `StoreError`."""
     if code and exists(result):
         try:
             read_result(result)

@@ -31,7 +31,7 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
         limit = f"{required.above_gigabytes:g} GB"
         written = human_bytes(plan.bytes_moved)
         return f"the settings of the platform require it above {limit}, and the plan writes {written}"
-    if surgery.dropped or surgery.dropped_states:  # without `drops` in the settings, the form must ask for it
+    if surgery.dropped or surgery.dropped_states:  # even without `drops` in the settings
         return "the plan drops operators or states"
     if surgery.old_rows:
         return "the plan drops old rows of states"

@@ -44,7 +44,10 @@ def skip_task(reason: str) -> NoReturn:
 
 
 class RescaleTask(DecoratedOperator, PythonOperator):
-    """Operator that calls a function, with `links` on its page. The function may set its `lineage`."""
+    """Operator that calls a Python function.
+
+    `links` are buttons on its page in Airflow, and the function may set its `lineage`.
+    """
 
     template_fields = ("op_args", "op_kwargs")
     template_fields_renderers: ClassVar = {"op_args": "py", "op_kwargs": "py"}
@@ -71,7 +74,7 @@ def rescale_task(
     has_access: bool = True,
     **arguments: Any,
 ) -> Any:
-    """Return a task factory for a function. The task has the access that the form names, and fails with our errors.
+    """Return a task factory for a function. The tasks have the access that the form names, and end with our errors.
 
     The function's return value becomes an XCom; it is not logged. With `multiple_outputs`, other tasks can read single
     fields of it. Without `has_access`, the function opens `form_access` itself when it needs it. `arguments` are those

@@ -1,4 +1,4 @@
-"""Mapping of our errors to Airflow's: how a task fails, and whether it is tried again.
+"""Maps our errors to Airflow's: how a task fails, and whether it is tried again.
 
 A task logs the error's sentence, and ends like a process, with the error's exit code. A final error is not tried again.
 A transient error is tried again with growing pauses, and so is a task whose process was lost. A bug of ours is final,
@@ -46,7 +46,10 @@ _POLICY: dict[str, Any] = {}
 if hasattr(sdk, "RetryPolicy"):
 
     class RetryByError(sdk.RetryPolicy):
-        """Retry policy: a final error fails at once, with its sentence as reason; `retries` decides on all others."""
+        """Retry policy: a task with a final error fails at once, with the error's sentence as the reason.
+
+        For all other errors, `retries` decides.
+        """
 
         def evaluate(
             self,
@@ -67,7 +70,7 @@ if hasattr(sdk, "RetryPolicy"):
 RETRIES: dict[str, Any] = {
     "retries": 4,
     "retry_delay": timedelta(seconds=10),
-    # Airflow 3.1 has a switch, which doubles the pauses.
+    # The factor by which pauses grow; in Airflow 3.1 a switch, which doubles them.
     "retry_exponential_backoff": True if sdk.BaseOperator.retry_exponential_backoff is False else 2.0,
     "max_retry_delay": timedelta(minutes=5),
     **_POLICY,

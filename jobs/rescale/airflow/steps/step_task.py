@@ -34,10 +34,11 @@ def step_task(
     arguments_of: ArgumentsOf = lambda _: [],
     **arguments: Any,
 ) -> Any:
-    """Return a factory of tasks that run a step of the plan, unless it must not be carried out (`plan_to_execute`).
+    """Return a factory of tasks that run a step of the plan.
 
-    The factory takes the summary of the task that planned, the id of a task in the same group, and values of the form
-    (None for those that the run was started with).
+    The tasks fail if the plan must not be carried out (`plan_to_execute`). The factory takes the summary of the task
+    that planned, the id of a task in the same group, and values of form fields (None for the values that the run was
+    started with).
 
     `summary_of` makes the task's summary from the step's result document. `arguments_of` returns arguments that depend
     on the form.
@@ -74,7 +75,7 @@ def step_task(
 
 
 def _refuse_spark_setting() -> None:
-    """Raise `RequestError` if the settings choose a Spark that no step would use."""
+    """Raise `RequestError` if the settings name a Spark master: steps run in pods, and do not use it."""
     if settings().spark is not None:
         raise RequestError(
             f"the settings of the platform name a Spark master, but steps run in pods, whose template names it "
@@ -86,7 +87,7 @@ def _refuse_spark_setting() -> None:
 
 
 def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -> None:
-    """Delete the pods that tasks of a run left behind: these tasks, or all of them without `task_ids`.
+    """Delete the pods that tasks of a run left behind: the tasks in `task_ids`, or all tasks if that is empty.
 
     Processes need no clean-up: they end with their worker.
     """
@@ -97,7 +98,7 @@ def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -
 
 
 def in_a_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf) -> Callable[..., Summary]:
-    """Return a function that runs a step of the planned run in a process of its own, as `step_task` says."""
+    """Return the function of a task that runs a step in a process of its own. The arguments are as in `step_task`."""
 
     def run(planned: Summary | None, params: Any = None) -> Summary:
         from rescale.process import run_step

@@ -18,7 +18,7 @@ from croniter import CroniterBadDateError, croniter
 class WindowHours(NamedTuple):
     """Opening and closing times of a window; times of day are in `zone`.
 
-    `schedule` is a cron expression, and runs begin earlier than it says by `begins_before`.
+    `schedule` is a cron expression for the openings. Runs begin before their window opens, by `begins_before`.
     """
 
     schedule: str
@@ -29,7 +29,8 @@ class WindowHours(NamedTuple):
     def opening_time(self, run_start: datetime, *, by_schedule: bool) -> datetime | None:
         """Return when the window opens, or opened, for a run that began at `run_start`; None if it never opens.
 
-        A run that was triggered by hand (not `by_schedule`) belongs to the last window whose run was due before it.
+        A run that was triggered by hand (not `by_schedule`) belongs to the window whose scheduled run was due last
+        before it.
         """
         instant = (run_start.astimezone(UTC) + self.begins_before).astimezone(self.zone)
         return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
@@ -58,7 +59,8 @@ def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
 def _instants_of_day(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time, in order.
 
-    For a time that the clock skips, the result is the instant by the old offset.
+    The clock shows a time twice if it is set back over it. For a time that the clock skips, the result is the instant
+    by the offset before the change.
     """
     first, second = (datetime.combine(day, clock, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
     return [first, second] if second > first else [first]

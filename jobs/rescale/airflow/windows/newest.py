@@ -1,4 +1,4 @@
-"""The newest savepoint below a directory."""
+"""Finds the newest savepoint below a directory."""
 
 from __future__ import annotations
 

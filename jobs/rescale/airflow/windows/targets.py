@@ -42,7 +42,7 @@ def target_of(pattern: str, window: str, opened: datetime) -> str:
 
 
 def pattern_fault(pattern: Any) -> Fault:
-    """Return the fault of a value that is not a path with placeholders, or None."""
+    """Return the fault of a pattern that is not a path with known placeholders; None if it is one."""
     try:
         names = _names_in(pattern)
         target_of(pattern, "window", datetime.min)

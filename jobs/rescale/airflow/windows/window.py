@@ -149,7 +149,7 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
 
 
 def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
-    """Return the error that the first task would raise for the form of an entry, or None."""
+    """Return the error that `check` raises for an entry, completed with the form's defaults; None if it raises none."""
     defaults = with_defaults(_form_of(entry), settings().form)
     try:
         check(trimmed_values({**{field: param.value for field, param in defaults.items()}, **entry}))
@@ -159,7 +159,7 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
 
 
 def _check_hand_over(filled: Mapping[str, Any]) -> None:
-    """Raise `RequestError` if the run would stop a job and start none, or let two run."""
+    """Raise `RequestError` if the run would stop a job and start none, or would let the old and the new job run."""
     hand_over = hand_over_of(filled)
     live_request_of(filled)
     refuse_stop_without_restart(taking_of(filled, hand_over), hand_over)
@@ -172,7 +172,7 @@ def _form_of(entry: Mapping[str, Any]) -> Form:
 def _zone_fault(value: Any) -> Fault:
     try:
         ZoneInfo(value)
-    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # which one depends on the value
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # the error depends on the value
         return "a time zone such as 'Europe/Berlin' or 'UTC'", value
     return None
 

@@ -65,7 +65,7 @@ def close_window(asset: Asset) -> Any:
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
         done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
-        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # false if an older run was cleared
+        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # a clear may run an older run again
             state.set(_LAST_RESCALED, done)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(HAS_EVENT)
@@ -117,7 +117,7 @@ def opened_window(
         output["opens"] = opening.isoformat()
     if "source" not in params:
         return output
-    use_targets([])  # the source is all that is read
+    use_targets([])  # this task reads from the source's store only
     newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
