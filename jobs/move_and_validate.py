@@ -38,7 +38,7 @@ def main() -> int:
 
     def body() -> None:
         plan = plan_of(arguments)
-        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
+        permit(plan, Transition.MOVE)  # before the first result document: another plan may have claimed the target
         work = 2 * plan.bytes_moved  # validation reads source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():

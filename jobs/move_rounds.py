@@ -41,10 +41,11 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, records: int | None) -> None:
-        """Start local workers to move more than `LITTLE_BYTES` of records; for fewer, import their modules here.
+        """Prepare for the first order, which moves `records` bytes of records; None if that is unknown, as for rounds.
 
-        For rounds, whose first order does not say how many bytes it moves, the modules are imported here, and their
-        compiled loops are loaded: the process waits for its first order.
+        For more than `LITTLE_BYTES`, start local workers. For fewer, this process moves the records: import the modules
+        of workers. If the number is unknown, also load the compiled loops of workers, because the process waits for its
+        first order anyway.
         """
         if (records or 0) > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records or 0).begin()
@@ -58,7 +59,7 @@ class _Rounds:
         from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first
 
         plan = load_plan_of_sides(order.plan, order.result)
-        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
+        permit(plan, Transition.MOVE)  # before the first result document: another plan may have claimed the target
         tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():
             run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
@@ -75,7 +76,7 @@ class _Rounds:
 
 
 def main() -> int:
-    atexit.register(gc.freeze)  # looking for garbage at the end takes a tenth of a second
+    atexit.register(gc.freeze)  # a garbage collection at the end would take a tenth of a second
     parser = argparse.ArgumentParser(description=__doc__)
     orders = parser.add_mutually_exclusive_group(required=True)
     orders.add_argument("--orders", metavar="FD", type=int, help="file descriptor of the socket of orders")
