@@ -40,19 +40,19 @@ class _Rounds:
         self._ending = ending
         self._tasks: TasksOnDemand | None = None
 
-    def begin(self, records: int | None) -> None:
-        """Prepare for the first order, which moves `records` bytes of records; None if that is unknown, as for rounds.
+    def begin(self, record_bytes: int | None) -> None:
+        """Prepare for the first order, which moves `record_bytes`; None if that is unknown, as for rounds.
 
         For more than `LITTLE_BYTES`, start local workers. For fewer, this process moves the records: import the modules
         of workers. If the number is unknown, also load the compiled loops of workers, because the process waits for its
         first order anyway.
         """
-        if (records or 0) > LITTLE_BYTES and local_master(self._master) is not None:
-            self._tasks_for(records or 0).begin()
+        if (record_bytes or 0) > LITTLE_BYTES and local_master(self._master) is not None:
+            self._tasks_for(record_bytes or 0).begin()
         import_module("move_and_validate")
-        if records is None or 0 < records <= LITTLE_BYTES:
+        if record_bytes is None or 0 < record_bytes <= LITTLE_BYTES:
             load_worker_modules()
-        if records is None:
+        if record_bytes is None:
             load_common_loops()
 
     def carry_out(self, order: Order) -> None:
@@ -64,9 +64,9 @@ class _Rounds:
         for step, execute in steps_of_a_run(order.proof).items():
             run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
 
-    def _tasks_for(self, size: int) -> TasksOnDemand:
+    def _tasks_for(self, moved_bytes: int) -> TasksOnDemand:
         if self._tasks is None:
-            self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * size))
+            self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * moved_bytes))
         return self._tasks
 
     def answer(self, order: Order) -> None:
