@@ -18,7 +18,7 @@ from airflow.sdk import DAG
 from rescale.airflow import ending
 from rescale.airflow.ending import end_task
 from rescale.airflow.flink import job_record, starting
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.form_advice import DISCARD
@@ -230,7 +230,7 @@ def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
     del xcoms["go_back", "return_value"]
     claim(plan, by=OWN)
     execute_without_spark(plan)
-    new = next(ids("job", "a-dag/a-run", BEFORE.job_id))
+    new = next(derived_ids("job", "a-dag/a-run", BEFORE.job_id))
     lines = [SimpleNamespace(job_id=new, ended=answer == "has ended")]
     jobs = Mock(return_value=lines, side_effect=StoreError("Flink is away") if answer == "unknown" else None)
     monkeypatch.setattr(starting, "open_flink", lambda _: nullcontext(SimpleNamespace(jobs=jobs)))

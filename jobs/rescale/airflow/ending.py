@@ -201,7 +201,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
         job_runs = back in ("success", "skipped")
-        if job_runs and (another_run := next_run(target, _directory(ti))) is not None:
+        if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if left := files - {follower_place(target), cut_over_place(target)}:
             advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
@@ -209,7 +209,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 
 
-def _directory(ti: Any) -> str:
+def _directory_of_followed_job(ti: Any) -> str:
     """Return the directory with the checkpoints of the job that the run has followed."""
     look_output: Summary = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, LOOK))
     directory: str = look_output["before"]["directory"]

@@ -84,6 +84,6 @@ def savepoint_graph() -> None:
     chain(rescale_graph().last, end_task(after_publication=[ANNOUNCE]))
 
 
-def given_graph(values: Mapping[str, Any]) -> None:
+def task_group_graph(values: Mapping[str, Any]) -> None:
     """Create the tasks of a rescale in the task group that is open. `values` are the values of the form's fields."""
     chain(rescale_graph(values=values).last, group_end_task(params={name: values[name] for name in _ACCESS}))

@@ -238,7 +238,7 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
     extra = {
         "uri": plan.target,
         "source": plan.source,
-        "shape": _shape(plan),
+        "shape": _new_shapes(plan),
         "certificate": places_of(plan).certificate,
         "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
     }
@@ -263,7 +263,7 @@ def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed:
             )
 
 
-def _shape(plan: Plan) -> dict[str, dict[str, int]]:
+def _new_shapes(plan: Plan) -> dict[str, dict[str, int]]:
     """Return the new shape of each operator."""
     return {
         operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.new_max_parallelism}

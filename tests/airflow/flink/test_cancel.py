@@ -97,7 +97,7 @@ def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
 
 
 def test_final_error_after_the_start_does_not_end_the_new_job() -> None:
-    with follow_work._only_logged():
+    with follow_work._logging_final_errors():
         raise RequestError("the store refuses the report")
-    with pytest.raises(StoreError), follow_work._only_logged():
+    with pytest.raises(StoreError), follow_work._logging_final_errors():
         raise AWAY

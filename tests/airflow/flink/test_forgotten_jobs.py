@@ -15,7 +15,7 @@ from airflow.sdk import Context
 
 from rescale.airflow.flink import inspection, stopping
 from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
@@ -95,7 +95,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
     """Without the wait, the task would take the job for one that was not stopped, although it is about to end."""
-    _, second = islice(ids("savepoint", RUN), 2)
+    _, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
     cleared, taken = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
@@ -106,7 +106,7 @@ def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: 
 
 
 def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> None:
-    first, second = islice(ids("savepoint", RUN), 2)
+    first, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[first] = _FAILED
     taken = take_savepoint(BEFORE, RUN)
@@ -117,7 +117,7 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
 
 def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: Cluster) -> None:
     """The first attempt to go back failed. Somebody mends the cause, and clears the other failed tasks hours later."""
-    _, second = islice(ids(*stopping._restart_seed(RUN, BEFORE)), 2)
+    _, second = islice(derived_ids(*stopping._restart_seed(RUN, BEFORE)), 2)
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):
         hand_job_over(BEFORE.hand_over, START, RUN, BEFORE)
@@ -129,7 +129,10 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
 
 def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Cluster) -> None:
     """The request to start the job timed out while its `main` was running, so nothing was left to withdraw."""
-    late, back = next(ids(*stopping._seed(RUN, BEFORE))), next(ids(*stopping._restart_seed(RUN, BEFORE)))
+    late, back = (
+        next(derived_ids(*stopping._seed(RUN, BEFORE))),
+        next(derived_ids(*stopping._restart_seed(RUN, BEFORE))),
+    )
     assert end_pending_work(BEFORE, RUN) is None
     question = go_back(BEFORE, RUN, "s3://b/savepoint")
     assert isinstance(question, JobStartQuestion)
@@ -180,7 +183,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     """While the job is being cancelled, nobody knows its last checkpoint."""
 
     class Cancelled(GoBack):
-        def _source(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
+        def _snapshot_to_start_from(self, context: Context, old_job: JobToRestart) -> str | None:  # noqa: ARG002
             ended = cluster.jobs[old_job.job_id] == "CANCELED"
             cluster.jobs[old_job.job_id] = "CANCELED"
             return "s3://b/chk-8" if ended else None
@@ -202,7 +205,7 @@ TAKEN = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
 
 def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flink did not answer the request in time, and carried it out while the old job was started again."""
-    new = next(ids(*stopping._seed("a-dag/manual", BEFORE)))
+    new = next(derived_ids(*stopping._seed("a-dag/manual", BEFORE)))
 
     def go_back(*_: object) -> Any:
         cluster.jobs[new] = "RUNNING"
@@ -216,7 +219,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monke
 
 def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hand-over whose task was ended by hand may still report that the new job runs, before its process ends."""
-    cluster.jobs[next(ids(*stopping._seed("a-dag/manual", BEFORE)))] = "RUNNING"
+    cluster.jobs[next(derived_ids(*stopping._seed("a-dag/manual", BEFORE)))] = "RUNNING"
     handed_over = [False, True]
     monkeypatch.setattr("rescale.airflow.job.job_operators.was_handed_over", lambda *_: handed_over.pop(0))
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: RUNS)
@@ -235,7 +238,7 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
 
 def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run may have handed that job over since, and a second start would run beside its new job."""
-    again, state = next(ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
+    again, state = next(derived_ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: starts.append(given) or RUNS)
     task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
@@ -258,7 +261,7 @@ def hand_over(state: TaskState, run_id: str = "manual") -> Any:
 
 def test_job_that_was_handed_over_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody clears the task of an old run; another run may have taken the job over since."""
-    new, state = next(ids(*stopping._seed("a-dag/manual", BEFORE))), TaskState()
+    new, state = next(derived_ids(*stopping._seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
     monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *given: starts.append(given) or RUNS)
     assert hand_over(state)["job"] == RUNS["job"]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import job_record, stopping
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.job_record import JobRecord, Phase, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
@@ -127,7 +127,7 @@ def test_run_goes_on_with_the_job_that_it_has_stopped_unless_a_job_of_this_name_
 def test_run_goes_on_though_the_job_that_it_has_started_does_not_run_with_all_tasks_yet(
     seed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    starting = JobOverview(next(ids(*seed(RUN, BEFORE))), "clicks", "RUNNING")
+    starting = JobOverview(next(derived_ids(*seed(RUN, BEFORE))), "clicks", "RUNNING")
     cluster = SimpleNamespace(address="", jobs=lambda: [starting], job_overview=lambda _: None)
     for module in (job_record, stopping):
         monkeypatch.setattr(module, "open_flink", lambda _: nullcontext(cluster))

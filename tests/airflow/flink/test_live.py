@@ -92,7 +92,7 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
 def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "late", give_up_after=0.5)
     with (
-        patch.object(CutOver, "_attempt", side_effect=StoreError("the store is away")),
+        patch.object(CutOver, "_publish_and_start", side_effect=StoreError("the store is away")),
         pytest.raises(RequestError, match="the cut-over failed, and the job runs again as it was: the store is away"),
     ):
         story.follow()

@@ -46,7 +46,7 @@ MOMENTS = {
     "after the cancel": "final_checkpoint",
     "before the publication": "publish",
     "before the start": "hand_job_over",
-    "after the start": "_answer",
+    "after the start": "_wait_for_answer",
 }
 
 FORGOTTEN = {False: {"before the cancel", "after the cancel"}, True: {"after the cancel"}}

@@ -149,7 +149,7 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def failed(cutting: CutOver, monkeypatch: pytest.MonkeyPatch, error: RescaleError) -> tuple[WentBackError, Mock]:
     """Return the error of a cut-over whose attempts fail, and the attempts."""
     attempt = Mock(side_effect=error)
-    monkeypatch.setattr(cutting, "_attempt", attempt)
+    monkeypatch.setattr(cutting, "_publish_and_start", attempt)
     with pytest.raises(WentBackError, match="cut-over failed") as caught:
         cutting.complete(Stopwatch())
     return caught.value, attempt
@@ -234,7 +234,7 @@ def handed_over(cut: Any, monkeypatch: pytest.MonkeyPatch) -> CutOver:
     """Return a cut-over whose earlier try has started the job from its result: whoever clears the task begins anew."""
     monkeypatch.setattr(cut_over, "published_plan", lambda *_: "the plan")
     cutting: CutOver = cut(Job())
-    monkeypatch.setattr(cutting, "_attempt", Mock(side_effect=AssertionError("another start")))
+    monkeypatch.setattr(cutting, "_publish_and_start", Mock(side_effect=AssertionError("another start")))
     cutting.record.note_start()
     return cutting
 

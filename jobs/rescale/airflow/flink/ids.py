@@ -12,7 +12,7 @@ _NAMESPACE = UUID("5b0e1c4e-1d0f-5d0c-9a57-6f2f3a8e9b11")
 _MAX_IDS = 100
 
 
-def ids(*parts: str) -> Iterator[str]:
+def derived_ids(*parts: str) -> Iterator[str]:
     """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`), which depend on `parts` only.
 
     If an id is in use, callers take the next one.
@@ -28,4 +28,4 @@ def running_job_id(flink: Flink, *seed: str) -> str | None:
     (`jobstore.expiration-time`).
     """
     alive = {line.job_id for line in flink.jobs() if not line.ended}
-    return next((job_id for job_id in ids(*seed) if job_id in alive), None)
+    return next((job_id for job_id in derived_ids(*seed) if job_id in alive), None)

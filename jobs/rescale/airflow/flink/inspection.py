@@ -71,7 +71,7 @@ def inspect_job(
             if isinstance(hand_over, PatchDeployment):
                 _refuse_cluster_that_ends(cluster, hand_over)
         else:
-            directory = _directory(savepoints)
+            directory = _savepoint_directory(savepoints)
     old_job = JobToRestart(
         flink,
         overview.job_id,
@@ -105,7 +105,7 @@ def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> Non
         )
 
 
-def _directory(savepoints: str | None) -> str:
+def _savepoint_directory(savepoints: str | None) -> str:
     """Return the directory for savepoints. Raises `RequestError` if the form names none."""
     if not savepoints:
         raise RequestError(

@@ -15,7 +15,7 @@ import msgspec
 
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import FlinkQuestion
-from rescale.airflow.flink.stopping import JobToRestart, other_start, question_for_started_job, still_runs
+from rescale.airflow.flink.stopping import JobToRestart, job_started_by_others, question_for_started_job, still_runs
 from rescale.airflow.state_stores import run_state
 from rescale.airflow.steps.earlier_tasks import ENDED
 from rescale.text.errors import RequestError, RescaleError, StoreError
@@ -76,7 +76,7 @@ def stopped_job(run: str) -> JobToRestart | None:
     old_job = recorded.old_job
     try:
         with open_flink(old_job.flink) as flink:
-            if still_runs(old_job) or other_start(flink, old_job, run) is not None:
+            if still_runs(old_job) or job_started_by_others(flink, old_job, run) is not None:
                 return None
     except StoreError as error:
         log.warning("%s", error)  # the job counts as stopped: later tasks ask Flink again

@@ -44,12 +44,12 @@ class WaitingOperator(BaseOperator):
         with task_errors():
             return self._finish(answer_of(event))
 
-    def _result(self, step: FlinkQuestion | Answer) -> Answer:
+    def _result(self, question_or_answer: FlinkQuestion | Answer) -> Answer:
         """Return the answer if there is one already; defer the task otherwise."""
-        if isinstance(step, dict):
-            return self._finish(step)
-        if (answer := step.ask()) is None:
-            self._defer(step, "answered")
+        if isinstance(question_or_answer, dict):
+            return self._finish(question_or_answer)
+        if (answer := question_or_answer.ask()) is None:
+            self._defer(question_or_answer, "answered")
         return self._finish(answer)
 
     def _defer(self, question: FlinkQuestion, then: str) -> NoReturn:
@@ -101,8 +101,8 @@ class HandOverJob(WaitingOperator):
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
             )
             started = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
-            step = started or hand_job_over(hand_over, start, self._run_name(context), old_job)
-            return self._handed_over(context, self._result(step))
+            question_or_answer = started or hand_job_over(hand_over, start, self._run_name(context), old_job)
+            return self._handed_over(context, self._result(question_or_answer))
 
     def answered(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the job runs."""

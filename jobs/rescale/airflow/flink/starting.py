@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.airflow.flink.deployment import DeploymentSpec, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import ids, running_job_id
+from rescale.airflow.flink.ids import derived_ids, running_job_id
 from rescale.airflow.flink.questions import (
     Answer,
     FlinkQuestion,
@@ -55,7 +55,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
         if (alive := running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
         program = _program_of(flink, hand_over)
-        for job_id in ids(*seed):
+        for job_id in derived_ids(*seed):
             job = flink.job(job_id)
             if job is None:
                 _run_jar(flink, program, job_id, start)

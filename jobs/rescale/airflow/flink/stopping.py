@@ -16,7 +16,7 @@ import msgspec
 
 from rescale.airflow.flink.deployment import DeploymentSpec, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.questions import (
     Answer,
     FlinkQuestion,
@@ -79,7 +79,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
     def own_directory(self, run: str) -> str:
         """Return the directory for the savepoints of this run only."""
-        return join(normalise(self.directory), f"rescale-{next(ids('directory', run, self.job_id))[:12]}")
+        return join(normalise(self.directory), f"rescale-{next(derived_ids('directory', run, self.job_id))[:12]}")
 
 
 def job_to_restart_of(document: Mapping[str, Any]) -> JobToRestart:
@@ -122,7 +122,7 @@ def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
                 raise RescaleError(
                     "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
                 )
-            _trigger(flink, old_job, trigger_id, directory)
+            _trigger_savepoint(flink, old_job, trigger_id, directory)
     return SavepointQuestion(old_job.flink, old_job.job_id, trigger_id, directory, old_job.taking)
 
 
@@ -132,11 +132,11 @@ def _begun_savepoints(flink: Flink, old_job: JobToRestart, run: str) -> dict[str
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
-    tries = islice(ids("savepoint", run), _MAX_SAVEPOINTS)
+    tries = islice(derived_ids("savepoint", run), _MAX_SAVEPOINTS)
     return {trigger_id: flink.savepoint(old_job.job_id, trigger_id) for trigger_id in tries}
 
 
-def _trigger(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
+def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
     """Begin a savepoint, unless the job has ended: Flink may have forgotten a savepoint of this run that ended the job.
 
     Raises `StoreError` if the job is not running at the moment.
@@ -192,8 +192,8 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
 
 
 def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
-    """Raise `RequestError` if somebody else has started the job during the run (`other_start`)."""
-    if (other := other_start(flink, old_job, run)) is not None:
+    """Raise `RequestError` if somebody else has started the job during the run (`job_started_by_others`)."""
+    if (other := job_started_by_others(flink, old_job, run)) is not None:
         raise RequestError(
             "somebody else has started a job of this name, and a second one would do the same work twice",
             path=flink.address,
@@ -205,7 +205,7 @@ def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
         )
 
 
-def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
+def job_started_by_others(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
     """Return a running job with the name of `old_job` that this run has not started; None if there is none.
 
     Always None if several jobs had this name before the run: then the name does not show which of these jobs was
@@ -213,7 +213,7 @@ def other_start(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | 
     """
     if not old_job.is_only_one:
         return None
-    its_own = {old_job.job_id, *ids(*_seed(run, old_job)), *ids(*_restart_seed(run, old_job))}
+    its_own = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
     return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
 
 

@@ -82,7 +82,9 @@ def check_changes(params: Mapping[str, Any]) -> None:
 
 def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
-    shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(_shapes(params["operators"]))
+    shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(
+        _shapes_of_operators(params["operators"])
+    )
     if params["same_shape"] and shape:
         raise RequestError(
             "the form asks for the same shape and for another shape",
@@ -148,7 +150,7 @@ def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None
 def values_of(params: Mapping[str, Any]) -> Values:
     """Return the values of a form's options, by option name."""
     values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
-    for operator, shape in _shapes(params["operators"]):
+    for operator, shape in _shapes_of_operators(params["operators"]):
         for name, number in shape.items():
             values[name] = [f"{operator}={number}", *values[name]]
     return values
@@ -171,7 +173,9 @@ def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
             return bool(given)
 
 
-def _shapes(shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
+def _shapes_of_operators(
+    shapes_field: Mapping[str, Mapping[str, int]] | list[str] | None,
+) -> list[tuple[str, dict[str, str]]]:
     """Return the operators that have a shape of their own, each with its numbers by option name (`max-parallelism`)."""
     if isinstance(shapes_field, Mapping):
         return [

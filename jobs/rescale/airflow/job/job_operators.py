@@ -90,20 +90,21 @@ class GoBack(WaitingOperator):
 
     def _start_again(self, context: Context, old_job: JobToRestart) -> Answer:
         with task_errors():
-            savepoint = self._source(context, old_job)
+            savepoint = self._snapshot_to_start_from(context, old_job)
             if savepoint is not None:
                 start = Start(savepoint, old_job.parallelism, None)
                 self.log.info("if this task fails, start the job by hand: %s", start.command)
             record = self._record(context, old_job)
             phase = record.phase
             if phase is Phase.WENT_BACK:
-                return self._gone_back(context, old_job, self._result(_restarted_job(record, savepoint)))
+                return self._record_restart(context, old_job, self._result(_restarted_job(record, savepoint)))
             if phase is not None and not still_runs(old_job):
                 record.note(Phase.GOES_BACK)
             self._end_pending_work(context, old_job)
             if savepoint is None:
-                savepoint = self._source(context, old_job)  # the last checkpoint is known now: the job has ended
-            return self._gone_back(context, old_job, self._result(go_back(old_job, record.run, savepoint)))
+                # The last checkpoint is known now, because the job has ended.
+                savepoint = self._snapshot_to_start_from(context, old_job)
+            return self._record_restart(context, old_job, self._result(go_back(old_job, record.run, savepoint)))
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -114,9 +115,9 @@ class GoBack(WaitingOperator):
         """Resume when the job runs again."""
         answer = super().answered(context, event)
         with task_errors():
-            return self._gone_back(context, job_to_restart_of(self.before), answer)
+            return self._record_restart(context, job_to_restart_of(self.before), answer)
 
-    def _gone_back(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
+    def _record_restart(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
         """Record that the job runs again, and leave the rounds to another run. Return the result of the task.
 
         `answer` describes the restarted job.
@@ -146,7 +147,7 @@ class GoBack(WaitingOperator):
             old_job = job_to_restart_of(required_output(LOOK, self.before))
         return self._start_again(context, old_job)
 
-    def _source(self, context: Context, old_job: JobToRestart) -> str | None:
+    def _snapshot_to_start_from(self, context: Context, old_job: JobToRestart) -> str | None:
         """Return the snapshot to start the job from; None if there is none, or if only Flink knows it.
 
         The snapshot is the source of this run. If the run was killed after it cancelled the job, it is the job's last

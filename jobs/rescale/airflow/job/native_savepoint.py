@@ -48,7 +48,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return evidence
-        checkpoint = _readable(flink, job, request, latest)
+        checkpoint = _readable_checkpoint(flink, job, request, latest)
         _refuse_unreadable_records(flink, job, request, checkpoint)
         return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB or backend.changelog:
@@ -59,7 +59,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.changelog else ''}",
             advice=_alternative_advice(flink, job),
         )
-    checkpoint = _readable(flink, job, request, latest)
+    checkpoint = _readable_checkpoint(flink, job, request, latest)
     if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
         raise RequestError(
             "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",
@@ -102,7 +102,9 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
             ) from None
 
 
-def _readable(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
+def _readable_checkpoint(
+    flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint
+) -> Snapshot:
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
         raise checkpoint.transient_error or _unknown_error(flink, job, checkpoint.why, checkpoint.place)

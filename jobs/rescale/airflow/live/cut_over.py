@@ -100,7 +100,7 @@ class CutOver:
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
-        self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan())
+        self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
         size = planned.prepared.plan.bytes_compared
         if before is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * before.bytes_read):
             return False
@@ -109,11 +109,11 @@ class CutOver:
         try:
             self.follower.move_last(planned)
         except RescaleError:  # Flink deletes a checkpoint once there is another one
-            if self._is_newest(planned):
+            if self._is_from_newest_checkpoint(planned):
                 raise
-        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_newest(planned):
+        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(planned):
             answers.wait_until_answer_expires_soon()
-        self._is_made = self._is_newest(planned)
+        self._is_made = self._is_from_newest_checkpoint(planned)
         self._missed_attempts += not self._is_made
         return self._is_made
 
@@ -140,23 +140,23 @@ class CutOver:
             what = "the cut-over failed before, and the job was started again as it was"
             raise WentBackError(what, path=self.follower.target, advice=self._leave_rounds())
         if phase is Phase.STARTED:
-            return self._handed_over_before()
+            return self._result_of_earlier_try()
         while True:
             try:
-                return self._attempt(parts)
+                return self._publish_and_start(parts)
             except RescaleError as error:
                 if error.final or parts.elapsed + _PAUSE_SECONDS > self.limit:
                     log.error("the cut-over failed: %s", error)
-                    raise self._gone_back(error) from None
+                    raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
 
-    def _attempt(self, parts: Stopwatch) -> tuple[Plan, Answer]:
+    def _publish_and_start(self, parts: Stopwatch) -> tuple[Plan, Answer]:
         asked = time.monotonic()
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
-            self._settle()
-            plan = self._last_round(parts)
+            self._record_last_checkpoint()
+            plan = self._publish_last_round(parts)
         with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
             self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
             refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
@@ -164,13 +164,13 @@ class CutOver:
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("start the job: %s", start.command)
             started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _answer(started, self.limit - parts.elapsed)
+            answer = _wait_for_answer(started, self.limit - parts.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
             refuse_running_job(self.old_job, start, run)
         self.record.note_start()
         return plan, answer
 
-    def _handed_over_before(self) -> tuple[Plan, Answer]:
+    def _result_of_earlier_try(self) -> tuple[Plan, Answer]:
         """Return the plan of the result, and the answer about the job that an earlier try has started; start no job."""
         question = self.record.question_if_started(self.follower.target)
         plan = published_plan(self.follower.target, self.follower.by)
@@ -181,9 +181,9 @@ class CutOver:
                 operator=self.old_job.name,
                 expected="the published result",
             )
-        return plan, _answer(question, self.limit)
+        return plan, _wait_for_answer(question, self.limit)
 
-    def _settle(self) -> None:
+    def _record_last_checkpoint(self) -> None:
         """Record the job's last completed checkpoint.
 
         Raises `RequestError` if it is not the newest one in the job's directory.
@@ -192,19 +192,19 @@ class CutOver:
             final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
         self.record.note_checkpoint(checkpoint_number(final))
 
-    def _last_round(self, parts: Stopwatch) -> Plan:
+    def _publish_last_round(self, parts: Stopwatch) -> Plan:
         planned = self._planned
-        if planned is None or not self._is_newest(planned):
+        if planned is None or not self._is_from_newest_checkpoint(planned):
             with parts.part("plan of the last round"):
-                planned = self._plan()
+                planned = self._plan_last_round()
             self._planned, self._is_made = planned, False
         if not self._is_made:
-            self._make(planned, parts)
+            self._make_last_round(planned, parts)
         with parts.part("publish"):
             publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
         return planned.prepared.plan
 
-    def _make(self, planned: RoundPlan, parts: Stopwatch) -> None:
+    def _make_last_round(self, planned: RoundPlan, parts: Stopwatch) -> None:
         """Make the last round while the job stands still."""
         timer = threading.Timer(max(0.0, self.limit - parts.elapsed), self.mover.end)
         timer.start()
@@ -215,11 +215,11 @@ class CutOver:
             timer.cancel()
         self._is_made = True
 
-    def _is_newest(self, planned: RoundPlan) -> bool:
+    def _is_from_newest_checkpoint(self, planned: RoundPlan) -> bool:
         """Return whether the planned last round is from the job's newest checkpoint."""
         return newest_complete(self.old_job.directory) == planned.prepared.plan.checkpoint_id
 
-    def _plan(self) -> RoundPlan:
+    def _plan_last_round(self) -> RoundPlan:
         """Plan the last round. Raises `RequestError` if it would have to move all state."""
         planned = self.follower.plan_last()
         if planned.kind is RoundKind.BASE and not planned.is_light:
@@ -230,11 +230,11 @@ class CutOver:
             )
         return planned
 
-    def _gone_back(self, error: RescaleError) -> WentBackError:
+    def _restart_old_job(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
         back = go_back(self.old_job, self.record.run, checkpoint_for_restart(self.old_job, self.record.checkpoint))
-        answer = _answer(back, _GO_BACK_SECONDS)
+        answer = _wait_for_answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:
             self.record.note(Phase.WENT_BACK)
@@ -248,25 +248,27 @@ class CutOver:
     def _end_pending_work(self) -> None:
         """End the new job, which must not run beside the old one, and wait for its end."""
         while (pending := end_pending_work(self.old_job, self.record.run)) is not None:
-            _answer(pending, _GO_BACK_SECONDS)
+            _wait_for_answer(pending, _GO_BACK_SECONDS)
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
         return leave_rounds(self.follower.target, self.old_job.directory, self.follower.by)
 
 
-def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
+def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
     """Wait for the answer to a question, and return it. Raises `StoreError` if there is none within `seconds`."""
     until = time.monotonic() + seconds
-    while not isinstance(step, dict):
+    while not isinstance(question_or_answer, dict):
         try:
-            answer = step.ask()
+            answer = question_or_answer.ask()
         except StoreError as error:
             log.warning("%s", error)
             answer = None
         if answer is not None:
             return answer
         if time.monotonic() > until:
-            raise StoreError(f"timed out while waiting for {step.waits_for}", found=f"no answer in {seconds:.0f} s")
-        time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(step, RedeploymentQuestion) else _POLL_SECONDS)
-    return step
+            raise StoreError(
+                f"timed out while waiting for {question_or_answer.waits_for}", found=f"no answer in {seconds:.0f} s"
+            )
+        time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(question_or_answer, RedeploymentQuestion) else _POLL_SECONDS)
+    return question_or_answer

@@ -64,7 +64,7 @@ def follow_and_cut_over(
     target = target_place({**params, **places}["target"])
     use_targets([target])
     ti.xcom_push(FOLLOWED, target)
-    with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
+    with _discarding_rounds_of_closed_window(target), mover(target, ti) as moves:
         follower = Follower(
             target,
             FollowedJob(old_job.directory, followed_options(params)),
@@ -81,16 +81,16 @@ def follow_and_cut_over(
         downtime = None if resumed else round(parts.elapsed, 1)
     stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     log.info("%s; the job stood still %s", describe_answer(started), stood)
-    with _only_logged():
+    with _logging_final_errors():
         log.info("%s", put_report(plan, rounds=described_rounds(target)))
         ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
         remove_follower(target)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
-    return {**_published(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+    return {**_summary_of_run(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}
 
 
 @contextmanager
-def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
+def _discarding_rounds_of_closed_window(target: str) -> Iterator[None]:
     """Remove base, rounds and pins if the block ends because a window has closed: the next run has another target."""
     try:
         yield
@@ -100,7 +100,7 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
 
 
 @contextmanager
-def _only_logged() -> Iterator[None]:
+def _logging_final_errors() -> Iterator[None]:
     """Log a final error of the block instead of raising it; raise other errors.
 
     The new job runs, and must not be ended because of the error.
@@ -132,7 +132,7 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
                     watch.follower.next_round()
 
 
-def _published(plan: Plan, old_job: JobToRestart, started: Answer) -> Summary:
+def _summary_of_run(plan: Plan, old_job: JobToRestart, started: Answer) -> Summary:
     """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
     certificate = places_of(plan).certificate
     return {

@@ -10,7 +10,7 @@ from airflow.sdk import Context
 
 from rescale.airflow.flink.checkpoint_question import CheckpointQuestion
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.public.task_name import task_name
@@ -54,7 +54,7 @@ class TakeCheckpointOperator(WaitingOperator):
 
     def _begin(self, flink: Flink, job_id: str, name: str) -> str:
         """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""
-        for trigger_id in islice(ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
+        for trigger_id in islice(derived_ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
             checkpoint = flink.triggered_checkpoint(job_id, trigger_id)
             if checkpoint is None:
                 flink.trigger_checkpoint(job_id, trigger_id, full=self.full)

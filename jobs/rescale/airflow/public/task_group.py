@@ -9,7 +9,7 @@ from airflow.sdk import TaskGroup, XComArg
 
 from rescale.airflow.ending import END
 from rescale.airflow.forms.given_values import given_values
-from rescale.airflow.graph import given_graph
+from rescale.airflow.graph import task_group_graph
 
 Text = str | XComArg
 """A string, a Jinja template, or the output of another task."""
@@ -106,5 +106,5 @@ def rescale_task_group(
     given = {name: value for name, value in locals().items() if name not in ("group_id", "tooltip")}
     group = RescaleTaskGroup(group_id=group_id, tooltip=tooltip)
     with group:
-        given_graph(given_values(given))
+        task_group_graph(given_values(given))
     return group

@@ -26,14 +26,14 @@ class WindowHours(NamedTuple):
     begins_before: timedelta
     zone: ZoneInfo
 
-    def opening_time(self, run_start: datetime, *, by_schedule: bool) -> datetime | None:
+    def opening_time(self, run_start: datetime, *, is_scheduled: bool) -> datetime | None:
         """Return when the window opens, or opened, for a run that began at `run_start`; None if it never opens.
 
-        A run that was triggered by hand (not `by_schedule`) belongs to the window whose scheduled run was due last
+        A run that was triggered by hand (not `is_scheduled`) belongs to the window whose scheduled run was due last
         before it.
         """
         instant = (run_start.astimezone(UTC) + self.begins_before).astimezone(self.zone)
-        return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
+        return instant if is_scheduled else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opened: datetime) -> datetime:
         """Return when a window that opened at `opened` closes, in the zone's time."""

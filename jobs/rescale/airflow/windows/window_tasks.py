@@ -97,7 +97,7 @@ def opened_window(
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
     run_start, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
     outside = by_hand and params[OUTSIDE_HOURS]
-    opening = run_start if outside else hours.opening_time(run_start, by_schedule=not by_hand)
+    opening = run_start if outside else hours.opening_time(run_start, is_scheduled=not by_hand)
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
