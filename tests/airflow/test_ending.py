@@ -204,7 +204,7 @@ def test_end_of_a_live_rescale_after_its_publication_says_so(plan: Plan, deleted
     if deleted:
         shutil.rmtree(plan.target)
     error = ended(xcoms, has_job=True, failed=(FOLLOW,))
-    published = "its result was published, and deleted since" if deleted else "its result is published"
+    published = "its result was published, and later deleted" if deleted else "its result is published"
     assert error.what.startswith(f"the task {FOLLOW!r} did not finish, but {published}; the job 'clicks' runs again: ")
     assert "nothing was published" not in error.what
     assert "start no second job" in error.advice
@@ -299,7 +299,9 @@ def test_run_that_went_back_is_red_although_it_has_handed_the_job_over(plan: Pla
     handed = {(LOOK, "return_value"): LOOKED, (HAND_OVER, "return_value"): {**RUNS, "in_place_of": "1" * 32}}
     back = {("go_back", "return_value"): {**RUNS, "job": "4" * 32, "in_place_of": "1" * 32}}
     error = ended({**published(plan), **handed, **back, ("announce", "return_value"): {}}, has_job=True)
-    assert error.what.startswith("the result was published, but the job was started again as it was; the job 'clicks' ")
+    assert error.what.startswith(
+        "the result was published, but the job was started again with its old shape; the job 'clicks' "
+    )
     assert f"runs again: job {'4' * 32} runs" in error.what
 
 

@@ -256,7 +256,7 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     the job was stopped first, there is nothing for `compare_all_records` to do.
     """
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # it has started the old job
-        what = "the result was published, but the job was started again as it was"
+        what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}

@@ -20,7 +20,7 @@ from rescale.text.units import counted
 PUBLISHED_CLAUSES = {
     State.PUBLISHED: "its result is published",
     State.GONE: "its result was published, and some of its files still exist",
-    State.EMPTIED: "its result was published, and deleted since",
+    State.EMPTIED: "its result was published, and later deleted",
     State.PUBLISHING: "its result may have been published",
 }
 """Clauses about a result that is published, or may have been published, by the state of its target."""

@@ -249,7 +249,7 @@ def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, m
         cluster.jobs.pop(again)
         if ended:
             cluster.jobs[again] = ended
-        with pytest.raises(TaskEnded, match="has started the job again as it was, and that job has ended since"):
+        with pytest.raises(TaskEnded, match="has started the job again with its old shape, and that job has ended"):
             run_operator(task, "manual", state)
     assert len(starts) == 1
 
@@ -271,7 +271,7 @@ def test_job_that_was_handed_over_is_not_started_once_more(cluster: Cluster, mon
         cluster.jobs.pop(new)
         if ended:
             cluster.jobs[new] = ended
-        with pytest.raises(TaskEnded, match="has handed the job over before, and the new job has ended since"):
+        with pytest.raises(TaskEnded, match="has already started the job from its result, and that job has ended"):
             hand_over(state)
     assert len(starts) == 1
     assert not cluster.asked_for
@@ -283,7 +283,7 @@ def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeyp
     state = TaskState()
     run_operator(GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN), "manual", state)
     for task in (hand_over, lambda state: run_operator(TakeSavepoint(task_id="take", before=TAKES), "manual", state)):
-        with pytest.raises(TaskEnded, match="this run has started the job again as it was"):
+        with pytest.raises(TaskEnded, match="this run has started the job again with its old shape"):
             task(state)
     assert not cluster.asked_for
 

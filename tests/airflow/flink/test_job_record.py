@@ -74,7 +74,7 @@ def test_run_that_has_handed_its_job_over_looks_at_it_no_more() -> None:
         refuse_handed_over(RUN)
     record().note_start()
     refuse_handed_over("a-dag/another")
-    with pytest.raises(RequestError, match="has handed its job over before"):
+    with pytest.raises(RequestError, match="has already handed its job over"):
         refuse_handed_over(RUN)
 
 
@@ -100,7 +100,7 @@ def test_job_that_went_back_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) 
     record().note_start()
     assert record().question_if_started("/result") is question
     record().note(Phase.WENT_BACK)
-    with pytest.raises(RequestError, match="this run has started the job again as it was"):
+    with pytest.raises(RequestError, match="this run has started the job again with its old shape"):
         record().question_if_started("/result")
 
 

@@ -105,7 +105,7 @@ def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: Sessio
     old = back(before, None, job_id, state)
     assert Path(old["restored_from"].removeprefix("file:")) == Path(last_checkpoint.newest_checkpoint(before.directory))
     assert cluster.alive() == {old["job"]}
-    with pytest.raises(TaskEnded, match="this run has started the job again as it was"):
+    with pytest.raises(TaskEnded, match="this run has started the job again with its old shape"):
         take(before, job_id, state)
     with pytest.raises(TaskEnded, match="the job has ended, and this run has not cancelled it"):
         take(before, "another run")

@@ -74,7 +74,7 @@ def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
 def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "fails", "128")  # a max parallelism in the code, which no configuration overrides
     with pytest.raises(
-        RequestError, match="the cut-over failed, and the job runs again as it was: the job did not start"
+        RequestError, match="the cut-over failed, and the job runs again with its old shape: the job did not start"
     ):
         story.follow()
     (old,) = cluster.alive()
@@ -83,7 +83,9 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
     wait_until(lambda: cluster.counts(old), "the job to go on counting")
     assert go_back(story)["job"] == old, "the task that goes back finds it"
     assert not [*open_store(story.target).list(story.target)], "the result from which the job did not start"
-    with pytest.raises(RequestError, match="the cut-over failed before, and the job was started again as it was"):
+    with pytest.raises(
+        RequestError, match="the cut-over has already failed, and the job was started again with its old shape"
+    ):
         story.follow()
     assert cluster.alive() == {old}
 
@@ -93,7 +95,9 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
     story = begin(cluster, tmp_path / "late", give_up_after=0.5)
     with (
         patch.object(CutOver, "_publish_and_start", side_effect=StoreError("the store is away")),
-        pytest.raises(RequestError, match="the cut-over failed, and the job runs again as it was: the store is away"),
+        pytest.raises(
+            RequestError, match="the cut-over failed, and the job runs again with its old shape: the store is away"
+        ),
     ):
         story.follow()
     (old,) = cluster.alive()
@@ -141,7 +145,9 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         else:
             with (
                 patch.object(cut_over, "publish", side_effect=UnsupportedError("it cannot be published")),
-                pytest.raises(RequestError, match="the job runs again as it was: it cannot be published") as caught,
+                pytest.raises(
+                    RequestError, match="the job runs again with its old shape: it cannot be published"
+                ) as caught,
             ):
                 story.follow()
             assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)

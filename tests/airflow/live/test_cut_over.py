@@ -160,7 +160,7 @@ def test_error_of_a_cut_over_says_how_to_try_again(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], advice: str | None
 ) -> None:
     error, _ = failed(cut(Job()), monkeypatch, SnapshotError("no space is left", advice=advice))
-    assert error.what == "the cut-over failed, and the job runs again as it was: no space is left"
+    assert error.what == "the cut-over failed, and the job runs again with its old shape: no space is left"
     assert restarts == ["chk-1"]
     assert error.advice == ("make room; then trigger another run" if advice else "trigger another run")
 
@@ -246,7 +246,7 @@ def test_job_that_was_handed_over_is_only_looked_for(
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: question)
     assert handed_over.complete(Stopwatch()) == ("the plan", {"job": "new"})
     monkeypatch.setattr(cut_over, "published_plan", lambda *_: None)
-    with pytest.raises(RequestError, match="its result is gone since"):
+    with pytest.raises(RequestError, match="its result no longer exists"):
         handed_over.complete(Stopwatch())
     assert not restarts
 
@@ -256,7 +256,7 @@ def test_job_that_was_handed_over_and_has_ended_is_not_started_once_more(
 ) -> None:
     """Another run may have taken the job over: neither the result nor the old checkpoint is its state any more."""
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: None)
-    with pytest.raises(RequestError, match="has handed the job over before, and the new job has ended since"):
+    with pytest.raises(RequestError, match="has already started the job from its result, and that job has ended"):
         handed_over.complete(Stopwatch())
     assert not restarts
     assert handed_over.record.phase is Phase.STARTED

@@ -81,6 +81,6 @@ def test_cleared_task_of_an_old_run_starts_no_second_job(
     ended = old.wait_for_task(task_id, "success", "failed", "skipped", "upstream_failed")["state"]
     assert ended == ("skipped" if task_id == "go_back" else "upstream_failed"), old.states()
     if task_id != "go_back":
-        assert "this run has handed its job over before" in old.log_text("look_at_job")
+        assert "this run has already handed its job over" in old.log_text("look_at_job")
     old.end()
     assert_runs(cluster, new, 1)

@@ -93,7 +93,7 @@ def refuse_handed_over(run: str) -> None:
     recorded = recorded_job(run)
     if recorded is not None and recorded.phase is Phase.STARTED:
         raise RequestError(
-            "this run has handed its job over before, so it does nothing more to the job",
+            "this run has already handed its job over, so it does nothing more to the job",
             path=recorded.old_job.target,
             operator=recorded.old_job.name,
             advice="to rescale the job once more, trigger another run with another target",
@@ -161,7 +161,7 @@ class JobRecord(NamedTuple):
         phase = self.phase
         if phase is Phase.WENT_BACK:
             raise RequestError(
-                "this run has started the job again as it was, so it does not stop or start it any more",
+                "this run has started the job again with its old shape, so it does not stop or start it any more",
                 operator=self.old_job.name,
                 advice="to rescale the job, trigger another run with its name; or clear all tasks of this one",
             )
@@ -169,7 +169,7 @@ class JobRecord(NamedTuple):
             return None
         if (question := question_for_started_job(self.old_job, self.run, snapshot)) is None:
             raise RequestError(
-                "this run has handed the job over before, and the new job has ended since",
+                "this run has already started the job from its result, and that job has ended",
                 path=snapshot,
                 operator=self.old_job.name,
                 expected="the job that was started from this result",

@@ -127,7 +127,7 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     raise UnsupportedError(
         "the job's checkpoints hold records in flight, which belong to the old subtasks",
         path=checkpoints,
-        expected="a checkpoint without them",
+        expected="a checkpoint without records in flight",
         found=f"records in flight in each of {_ATTEMPTS} checkpoints",
         advice=f"{_TAKE_A_SAVEPOINT}, which never holds any; or set "
         "execution.checkpointing.aligned-checkpoint-timeout, so that a checkpoint is aligned unless that takes longer",
@@ -191,7 +191,7 @@ def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
     raise StoreError(
         "Flink deletes the job's checkpoints before they can be read",
         path=checkpoints,
-        found=f"a newer one in each of {_ATTEMPTS} attempts",
+        found=f"a newer checkpoint in each of {_ATTEMPTS} attempts",
         advice="let Flink retain more checkpoints (execution.checkpointing.num-retained), or make them less often",
     )
 

@@ -337,7 +337,7 @@ def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment
     snapshot = read_deployment(hand_over).fields.snapshot
     if old_job.target is not None and snapshot not in (old_job.target, savepoint):
         raise RequestError(
-            f"somebody else has redeployed the {hand_over.resource} since, so the job is not taken back",
+            f"somebody else has redeployed the {hand_over.resource} during this run: the old job is not started again",
             path=hand_over.full_name,
             operator=old_job.name,
             expected=f"initialSavepointPath {old_job.target} or {savepoint}",

@@ -93,7 +93,7 @@ def live_fields() -> Form:
             type=["null", "number"],
             exclusiveMinimum=0,
             maximum=_HOUR_SECONDS,
-            title="Seconds after which the job is started as it was",
+            title="Seconds after which the job is started with its old shape",
             section=_SECTION,
             description_md="If the job does not run in its new shape within this time after it was cancelled, it is "
             "started again from its last checkpoint, with its old shape.",

@@ -195,7 +195,7 @@ def _restarted_job(record: JobRecord, savepoint: str | None) -> FlinkQuestion:
     question = question_for_started_job(record.old_job, record.run, savepoint, with_old_shape=True)
     if question is None:
         raise RescaleError(
-            "this run has started the job again as it was, and that job has ended since",
+            "this run has started the job again with its old shape, and that job has ended",
             operator=record.old_job.name,
             expected="the job that was started again",
             advice="if no other run has taken that job over, start it from its own last checkpoint",

@@ -212,8 +212,8 @@ def _job_clause(ti: Any) -> str:
         if recorded is None or not recorded.is_stopped:
             return f"nothing is done to the job before the task {LOOK!r} has finished"
         return (
-            f"the job {recorded.old_job.name!r} may not be running, because this run has stopped it before: clear the "
-            f"task {LOOK!r} and those after it, which go on, or start it again"
+            f"the job {recorded.old_job.name!r} may not be running, because this run has stopped it: clear the "
+            f"task {LOOK!r} and those after it, which go on with the job, or start the job by hand"
         )
     old_job, back = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {old_job.name!r}"
@@ -230,7 +230,7 @@ def _job_clause(ti: Any) -> str:
         return f"{name} still runs"
     if (started := _job_of_result(old_job, run)) is not None:
         return (
-            f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it as it was before"
+            f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it with its old shape"
         )
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 

@@ -137,7 +137,7 @@ class CutOver:
         """
         phase = self.record.phase
         if phase is Phase.WENT_BACK:
-            what = "the cut-over failed before, and the job was started again as it was"
+            what = "the cut-over has already failed, and the job was started again with its old shape"
             raise WentBackError(what, path=self.follower.target, advice=self._leave_rounds())
         if phase is Phase.STARTED:
             return self._result_of_earlier_try()
@@ -176,7 +176,7 @@ class CutOver:
         plan = published_plan(self.follower.target, self.follower.by)
         if question is None or plan is None:
             raise RequestError(
-                "this run has handed the job over before, and its result is gone since: nothing is done to the job",
+                "this run has already handed the job over, but its result no longer exists: nothing is done to the job",
                 path=self.follower.target,
                 operator=self.old_job.name,
                 expected="the published result",
@@ -241,7 +241,7 @@ class CutOver:
         another_run = self._leave_rounds()
         # Flink may have carried out a request to start the new job long after that request timed out.
         self._end_pending_work()
-        what = f"the cut-over failed, and the job runs again as it was: {error.what}"
+        what = f"the cut-over failed, and the job runs again with its old shape: {error.what}"
         advice = Advice(error.advice, "; then ", another_run) if error.advice else another_run
         return error.recast(WentBackError, what, advice=advice)
 
