@@ -114,7 +114,7 @@ def _delete_pods(ti: Any) -> None:
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
     """Skip the task if a task in `first` found nothing to do and no task failed.
 
-    The reason of that task becomes the reason of this one.
+    This task records the reason of that task.
     """
     for task_id in first:
         reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)

@@ -1,6 +1,6 @@
 """Summaries that tasks output: URIs and short descriptions of at most 8 KiB, however large the snapshot is.
 
-Airflow stores them in its database and shows them beside the task. Longer documents are in storage.
+Airflow stores summaries in its database and shows them beside the task. Longer documents are in storage.
 
 The sizes count four different things: `bytes_in_source` is all state of the source, with the headers of streams;
 `bytes_to_write` is the size of the new streams, with their headers; `bytes_compared` is what validation compares, key

@@ -1,4 +1,4 @@
-"""Operators that wait for answers of Flink, and the one that hands a job over.
+"""Operators that wait for answers of Flink, among them the one that hands a job over.
 
 These operators occupy a worker for a few requests only. While a question has no answer, they are deferred to the
 triggerer.

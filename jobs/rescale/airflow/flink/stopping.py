@@ -251,7 +251,7 @@ def still_runs(old_job: JobToRestart) -> bool:
 
 
 def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
-    """End what must not run beside the old job when that is started again: the new job, or a savepoint in progress.
+    """End the new job or a savepoint in progress: neither may run beside the old job when it is started again.
 
     Return the question for its end; None if nothing is left to end.
     """
@@ -333,7 +333,7 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
 
 
 def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment, savepoint: str) -> None:
-    """Raise `RequestError` if somebody else has redeployed the resource since this run looked at it."""
+    """Raise `RequestError` if somebody else has redeployed the resource after this run had looked at it."""
     snapshot = read_deployment(hand_over).fields.snapshot
     if old_job.target is not None and snapshot not in (old_job.target, savepoint):
         raise RequestError(

@@ -40,7 +40,7 @@ _SHAPES: dict[str, Any] = {
     },
 }
 """Schema for lines of text, or for a JSON object with operators as keys. With two types Airflow would show a text area
-for JSON (`FieldSelector`), so the schema names no type and excludes the others by `not`."""
+for JSON (`FieldSelector`), so the schema names no type and excludes other types by `not`."""
 
 _YEAR_MINUTES = 366 * 24 * 60
 

@@ -1,4 +1,4 @@
-"""Driver pods of the task that follows a job, where steps run in pods: one for a single step, or one for all rounds.
+"""Driver pods of the task that follows a job, if steps run in pods: one for a single step, or one for all rounds.
 
 A pod is made from the same template as the pods of other steps. Orders for rounds go through the store, so pod and
 worker need no network connection. The pod ends with its task: the task deletes it, or the pod misses its heartbeats.

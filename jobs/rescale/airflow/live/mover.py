@@ -28,7 +28,7 @@ class RoundsRunner(Protocol):
     """A process on this machine, or a pod, that makes one round after another."""
 
     def begin(self) -> None:
-        """Start early what would otherwise delay the first round."""
+        """Start the process early, so that the first round does not wait for it; a pod need not do so."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan."""

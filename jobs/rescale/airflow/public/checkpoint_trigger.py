@@ -34,7 +34,7 @@ class CheckpointTrigger(BaseEventTrigger):
 
     The event is `{"checkpoint": URI, "id": number, "job": id}`. A checkpoint that is complete when the trigger starts
     is not new, unless `after` names another one. If several checkpoints complete between two requests, the trigger
-    fires once, for the newest. While Flink does not answer, or no such job runs, it logs why and asks again.
+    fires once, for the newest. While Flink does not answer, or no such job runs, the trigger logs why and asks again.
 
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id. A name also finds the job after it was started again.

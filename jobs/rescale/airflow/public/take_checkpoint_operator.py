@@ -27,7 +27,7 @@ class TakeCheckpointOperator(WaitingOperator):
     """Operator that lets Flink make a checkpoint of a running job, and waits for it without a worker.
 
     It needs Flink 1.17 or newer. Flink deletes the checkpoint when newer ones have replaced it, as it does with all
-    others of the job. A task that is tried again finds the checkpoint that an earlier try began.
+    checkpoints of the job. A task that is tried again finds the checkpoint that an earlier try began.
 
     Its output has the `checkpoint` (a URI), its `id` (a number) and the id of the `job`, each as in
     `output["checkpoint"]`.

@@ -34,7 +34,7 @@ from rescale.storage.store import exists
 from rescale.text.errors import RescaleError, StoreError
 
 CONTAINER = "driver"
-"""Name of the container in the template."""
+"""Name of the driver's container in the pod template."""
 
 CLUSTER_ACCESS: dict[str, Any] = (
     {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
