@@ -52,10 +52,10 @@ class WaitingOperator(BaseOperator):
             self._defer(question_or_answer, "answered")
         return self._finish(answer)
 
-    def _defer(self, question: FlinkQuestion, then: str) -> NoReturn:
+    def _defer(self, question: FlinkQuestion, resume_method: str) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
         trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
-        self.defer(trigger=trigger, method_name=then)
+        self.defer(trigger=trigger, method_name=resume_method)
 
     def _run_name(self, context: Context) -> str:
         return run_name(context["ti"])

@@ -89,20 +89,20 @@ class CutOver:
     _fresh_from: float | None = field(default=None, init=False)
     """Time from which Flink's answers show the job's end."""
 
-    def prepare(self, before: Round | None, answers: AnswerWatch) -> bool:
+    def prepare(self, newest_round: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it. Return whether the job may be cancelled now.
 
-        The last round is only made if it will take about as long as `before`, the newest round (None if no rounds are
-        made). Then this waits until Flink's cached answer, which `answers` watches, is about to expire. False means
-        that another round comes first: the last round would take longer, or the job made another checkpoint after the
-        last round. If the job has done so several times, the result is True without a last round: then that comes after
-        the cancel.
+        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). Then
+        this waits until Flink's cached answer, which `answers` watches, is about to expire. False means that another
+        round comes first: the last round would take longer, or the job made another checkpoint after the last round. If
+        the job has done so several times, the result is True without a last round: then the last round comes after the
+        cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
         self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
         size = planned.prepared.plan.bytes_compared
-        if before is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * before.bytes_read):
+        if newest_round is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * newest_round.bytes_read):
             return False
         if self._missed_attempts == _ATTEMPTS:
             return True
