@@ -127,7 +127,7 @@ class JobRecord(NamedTuple):
         self._put(msgspec.structs.replace(self._current, phase=phase))
 
     def note_checkpoint(self, number: int | None) -> None:
-        """Record the number of a checkpoint from which the job can be started again; None changes nothing."""
+        """Record the number of a checkpoint from which the job can be started again; None keeps the recorded number."""
         current = self._current
         self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
 

@@ -140,7 +140,7 @@ class GoBack(WaitingOperator):
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
 
-        From here on, the task does not skip itself any more.
+        The job is started again even if it counts as handed over by now.
         """
         with task_errors():
             answer_of(event)
