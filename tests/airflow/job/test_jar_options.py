@@ -43,7 +43,7 @@ def logged(
 def test_options_of_the_running_job_are_compared(missing: str, in_form: bool, caplog: pytest.LogCaptureFixture) -> None:
     options = {name: value for name, value in OPTIONS.items() if name != missing}
     text = logged(caplog, *(({}, options) if in_form else (options, {})))
-    assert "the arguments of the form, whatever those of the running job: --topic clicks" in text
+    assert "the arguments of the form; the running job may have others: --topic clicks" in text
     assert f"neither the cluster nor the form sets: {missing}: " in text
     for name in options:
         assert name not in text

@@ -33,7 +33,7 @@ _OF_OPERATOR = "$internal.flink.version"
 def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
     """Log the arguments of the jar, and warn of options that the running job has and the new one may lack."""
     arguments = " ".join(hand_over.arguments) or "none"
-    log_text(f"the jar is started with the arguments of the form, whatever those of the running job: {arguments}")
+    log_text(f"the jar is started with the arguments of the form; the running job may have others: {arguments}")
     config, of_cluster = flink.checkpoint_config(job.job_id), flink.configuration()
     options = {**of_cluster, **hand_over.configuration}
     if config is not None and (lacking := list(_lacking_options(config, options))):
