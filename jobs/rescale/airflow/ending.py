@@ -111,12 +111,12 @@ def _delete_pods(ti: Any) -> None:
     delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
 
 
-def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
-    """Skip the task if a task in `first` found nothing to do and no task failed.
+def _skip_if_nothing_to_do(ti: Any, task_ids: Sequence[str]) -> None:
+    """Skip the task if a task in `task_ids` found nothing to do and no task failed.
 
     This task records the reason of that task.
     """
-    for task_id in first:
+    for task_id in task_ids:
         reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
         # If tasks were cleared, the reason may be old: Airflow keeps the XCom of a task until the task starts again.
         if reason is not None and not _has_failed(ti):
