@@ -19,7 +19,7 @@ from rescale.runstate.step import Step
 
 
 def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
-    """Return the functions of the steps, in order.
+    """Return the function of each step of a run, in the order of the run.
 
     Each step leaves a result document beside the target, as in a process of its own.
     """
