@@ -50,6 +50,16 @@ def test_other_tasks_and_later_tries_read_the_record_and_other_runs_do_not() -> 
     assert record(before=msgspec.structs.replace(BEFORE, job_id="2" * 32)).phase is None
 
 
+def test_record_is_of_one_start_of_a_deployment_whose_next_job_has_the_same_id() -> None:
+    """If all tasks of a run that has gone back are cleared, the run stops the job that it has started again."""
+    record().note_stop(7)
+    record().note(Phase.WENT_BACK)
+    again = msgspec.structs.replace(BEFORE, nonce=2)
+    assert record(before=again).phase is None
+    record(before=again).note_stop(9)
+    assert recorded_job(RUN) == job_record.RecordedJob(Phase.STOPS, again, 9)
+
+
 def test_checkpoint_is_kept_until_another_is_known() -> None:
     record().note_stop(7)
     record().note_stop(None)

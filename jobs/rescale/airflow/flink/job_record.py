@@ -179,8 +179,14 @@ class JobRecord(NamedTuple):
 
     @property
     def _recorded(self) -> RecordedJob | None:
+        """The record of this start of the job, if there is one.
+
+        Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
+        """
         recorded = recorded_job(self.run)
-        return recorded if recorded is not None and recorded.old_job.job_id == self.old_job.job_id else None
+        if recorded is None or _start_of(recorded.old_job) != _start_of(self.old_job):
+            return None
+        return recorded
 
     @property
     def _current(self) -> RecordedJob:
@@ -188,3 +194,7 @@ class JobRecord(NamedTuple):
 
     def _put(self, recorded: RecordedJob) -> None:
         run_state(self.run).set(RECORD, msgspec.to_builtins(recorded))
+
+
+def _start_of(job: JobToRestart) -> tuple[str, int | None]:
+    return job.job_id, job.nonce
