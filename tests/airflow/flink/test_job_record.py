@@ -14,7 +14,7 @@ from rescale.airflow.flink import job_record, stopping
 from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.job_record import JobRecord, Phase, recorded_job, refuse_handed_over, stopped_job
 from rescale.airflow.flink.stopping import JobToRestart
-from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink_rest.client import StopMode
 from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, RescaleError, StoreError
@@ -58,6 +58,19 @@ def test_record_is_of_one_start_of_a_deployment_whose_next_job_has_the_same_id()
     assert record(before=again).phase is None
     record(before=again).note_stop(9)
     assert recorded_job(RUN) == job_record.RecordedJob(Phase.STOPS, again, 9)
+
+
+@pytest.mark.parametrize("nonce", [4, 5])
+def test_job_that_somebody_else_has_redeployed_is_not_stopped(nonce: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run would take back only what it has redeployed itself, so the job would stay down."""
+    before = msgspec.structs.replace(BEFORE, hand_over=PatchDeployment("flink", "clicks"), nonce=4)
+    monkeypatch.setattr(stopping, "read_deployment", lambda _: SimpleNamespace(nonce=nonce))
+    if nonce == before.nonce:
+        record(before=before).note_stop(7)
+        return
+    with pytest.raises(RequestError, match="the job was redeployed"):
+        record(before=before).note_stop(7)
+    assert recorded_job(RUN) is None
 
 
 def test_checkpoint_is_kept_until_another_is_known() -> None:

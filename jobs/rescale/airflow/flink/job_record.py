@@ -132,8 +132,18 @@ class JobRecord(NamedTuple):
         self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
 
     def note_stop(self, checkpoint: int | None = None) -> None:
-        """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`."""
+        """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`.
+
+        Raises `RequestError` if the job was redeployed meanwhile: this run could neither replace it nor go back.
+        """
         self.refuse_ended_task()
+        if self.old_job.is_replaced:
+            raise RequestError(
+                "the job was redeployed since this run looked at it, so the run does not stop it",
+                operator=self.old_job.name,
+                expected=f"savepointRedeployNonce {self.old_job.nonce}",
+                advice="clear all tasks of this run, or trigger another one",
+            )
         self.note_checkpoint(checkpoint)
 
     def note_start(self) -> None:
