@@ -229,6 +229,28 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
     assert restarts == ["chk-1"]
 
 
+@pytest.mark.parametrize("is_published", [True, False])
+def test_job_that_was_redeployed_is_only_waited_for_or_taken_back(
+    cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], is_published: bool
+) -> None:
+    """The try that redeployed it was killed: from the result, or already from its checkpoint. Flink has the new job."""
+    start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
+    plan = SimpleNamespace(start=start) if is_published else None
+    monkeypatch.setattr(JobToRestart, "is_replaced", True)
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: plan)
+    monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"deployment": "new"})
+    monkeypatch.setattr(cut_over, "refuse_running_job", lambda *_: None)
+    cutting: CutOver = cut(Job())
+    monkeypatch.setattr(cut_over, "open_flink", Mock(side_effect=AssertionError("Flink was asked")))
+    if is_published:
+        assert cutting.complete(Stopwatch()) == (plan, {"deployment": "new"})
+        assert cutting.record.phase is Phase.STARTED
+        return
+    with pytest.raises(WentBackError, match="redeployed before the result was published"):
+        cutting.complete(Stopwatch())
+    assert restarts == ["chk-1"]
+
+
 @pytest.fixture
 def handed_over(cut: Any, monkeypatch: pytest.MonkeyPatch) -> CutOver:
     """Return a cut-over whose earlier try has started the job from its result: whoever clears the task begins anew."""

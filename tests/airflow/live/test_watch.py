@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from rescale.airflow.flink.job_record import Phase
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
+from rescale.airflow.live import watch as watch_module
 from rescale.airflow.live.watch import Watch, WindowClosedError
+from rescale.flink_rest.running_job import JobOverview
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.errors import RequestError
@@ -60,6 +64,20 @@ def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     assert watching.last_round_is_short(made(last)) is short
     assert (watching.waits_for(made(last)) is None) is short
     assert not watching.last_round_is_short(made(last, RoundKind.BASE))
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_redeployed_job_is_not_followed_though_it_has_the_id_of_the_cancelled_one(
+    phase: Phase | None, is_replaced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The try that has redeployed the job was killed while the job started."""
+    running = SimpleNamespace(job_overview=lambda _: JobOverview("1" * 32, "clicks", "RUNNING"))
+    monkeypatch.setattr(watch_module, "open_flink", lambda _: nullcontext(running))
+    monkeypatch.setattr(Watch, "record", SimpleNamespace(phase=phase))
+    watching = watch()
+    watching.old_job = SimpleNamespace(flink="flink", job_id="1" * 32, is_replaced=is_replaced)  # type: ignore[assignment]
+    assert watching.is_cancelled() is (phase is not None and is_replaced)
 
 
 def test_cut_over_waits_for_its_earliest_time() -> None:

@@ -152,14 +152,17 @@ class CutOver:
                 time.sleep(_PAUSE_SECONDS)
 
     def _publish_and_start(self, parts: Stopwatch) -> tuple[Plan, Answer]:
-        asked = time.monotonic()
+        asked, is_replaced = time.monotonic(), self.old_job.is_replaced
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
+            if is_replaced:
+                raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
             self._record_last_checkpoint()
             plan = self._publish_last_round(parts)
-        with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
-            self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
-            refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
+        if not is_replaced:  # otherwise an earlier attempt has looked, and the old JobManager is gone
+            with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
+                self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
+                refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
         with parts.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("start the job: %s", start.command)

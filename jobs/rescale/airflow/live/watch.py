@@ -66,9 +66,14 @@ class Watch:
     _planned: tuple[str, Plan] | None = None
 
     def is_cancelled(self) -> bool:
-        """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled."""
+        """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.
+
+        A job that was redeployed may have the same id (FLINK-35831), so Flink would describe the new one.
+        """
         if self.record.phase is None:
             return False
+        if self.old_job.is_replaced:
+            return True
         with open_flink(self.old_job.flink) as flink:
             job = flink.job_overview(self.old_job.job_id)
             if job is not None and not job.ended and job.state != CANCELLING:
