@@ -26,7 +26,7 @@ from rescale.runstate.removal import discard
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.text.errors import IntegrityError, RequestError
+from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support import snapshots
 from support.checkpoints import Checkpoints
 from support.diffing import diff
@@ -125,6 +125,21 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     finish(follower)
     assert open_snapshot(follower.target).metadata.checkpoint_id == 4
     assert any("discarding" in line for line in said)
+
+
+def test_wait_for_a_checkpoint_after_one_that_is_skipped_ends_with_the_job(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that holds records in flight is skipped. The job may end before it makes another one."""
+    job_ended = RequestError("the job has ended")
+    said: list[str] = []
+    follower = replace(follower_of(job, home, said), while_waiting=Mock(side_effect=job_ended))
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    monkeypatch.setattr(followers, "plan_round", Mock(side_effect=UnsupportedError("it holds records in flight")))
+    with pytest.raises(RequestError, match="the job has ended"):
+        follow(follower, 1)
+    assert "checkpoint 4 is skipped: it holds records in flight" in said
 
 
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:

@@ -84,7 +84,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets sentences for the user."""
+    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets sentences for the user.
+
+    `while_waiting` is called again and again during the wait for a checkpoint; an error that it raises ends the wait.
+    """
 
     target: str
     job: FollowedJob
@@ -92,6 +95,7 @@ class Follower:
     move: Mover
     say: Callable[[str], None]
     accept_unconditional: bool = False
+    while_waiting: Callable[[], None] = lambda: None
     _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
@@ -302,6 +306,7 @@ class Follower:
                     newest, waits_for = (newest, waits_for) if forgotten is None else (-1, forgotten)
                 if waits_for not in ("", before_wait):
                     self.say(waits_for)
+            self.while_waiting()
             time.sleep(POLL_SECONDS)
 
     def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:

@@ -72,6 +72,7 @@ def follow_and_cut_over(
             moves.move,
             lambda line: log.info("%s", line),
             params["accept_unconditional_publish"],
+            lambda: watch.refuse_to_go_on(),
         )
         watch = Watch(old_job, follower, live, params, ti, task_state_store, *hours)
         cut = CutOver(old_job, follower, moves, watch.record, live.give_up_after, look_output["parallelism"])

@@ -91,9 +91,7 @@ class Watch:
 
         Raises `RequestError` if somebody gives the cut-over up, the window closes, or the job ends.
         """
-        self.refuse_ended_job()
-        self._refuse_closed_window()
-        self._decision()
+        self.refuse_to_go_on()
         if not self.has_rounds:
             self._copy_ahead()
             if self._wait_without_rounds():  # later checkpoints may have new files
@@ -109,6 +107,12 @@ class Watch:
                 break
             newest = self._next_round(newest)
         self.report(newest, None)
+
+    def refuse_to_go_on(self) -> None:
+        """Raise `RequestError` if somebody gives the cut-over up, the window has closed, or the job has ended."""
+        self.refuse_ended_job()
+        self._refuse_closed_window()
+        self._decision()
 
     @cached_property
     def has_rounds(self) -> bool:
