@@ -104,6 +104,16 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
         assert "said so" in str(caught.value.found)
 
 
+@pytest.mark.parametrize("later", [{"not_before": NOW + HOUR}, {"most_downtime": 1}])
+def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_path: Path) -> None:
+    """The question may come before the window opens, and rounds may get longer after it has come."""
+    watching = watch(tmp_path / "target", rule=CutOverRule.APPROVED, **later)
+    assert watching.waits_for(ROUND) not in (None, "an approval")
+    decide_cut_over(str(tmp_path / "target"), RUN, "given up", approved=False)
+    with pytest.raises(RequestError, match="the cut-over is given up"):
+        watching.waits_for(ROUND)
+
+
 @pytest.mark.parametrize("rule", CutOverRule)
 @pytest.mark.parametrize("approved", [True, False])
 def test_decision_in_another_run_does_not_hold(

@@ -171,6 +171,7 @@ class Watch:
     def waits_for(self, newest: Round | None) -> str | None:
         """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made."""
         self._refuse_closed_window()
+        decision = self._decision()
         if newest is not None and not self.last_round_is_short(newest):
             most = self.live.most_downtime
             if self._seconds_before is None:
@@ -179,7 +180,7 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        return "an approval" if self.needs_approval and self._decision() is None else None
+        return "an approval" if self.needs_approval and decision is None else None
 
     def _decision(self) -> Decision | None:
         """Return the approval of the cut-over; None if there is no answer yet, or if nobody has to approve.
