@@ -125,6 +125,24 @@ def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: A
     assert job.made == 1
 
 
+def test_new_base_comes_first_if_the_last_round_cannot_continue_the_rounds(cut: Any) -> None:
+    """Flink has rescaled the running job since the round, for example (`AdaptiveScheduler`)."""
+
+    class Rescaled(Job):
+        def plan_last(self) -> Any:
+            planned = super().plan_last()
+            planned.prepared.plan.source = "chk-1"
+            return SimpleNamespace(prepared=planned.prepared, kind=RoundKind.BASE, is_light=False, reason="rescaled")
+
+    job = Rescaled()
+    cutting = cut(job)
+    assert [cutting.prepare(ROUND, ANSWERS) for _ in range(4)] == [False] * 4
+    for refused, before in ((cutting, ROUND), (cut(job), None)):
+        with pytest.raises(RequestError, match="to move all state would take too long"):
+            refused.prepare(before, ANSWERS)
+    assert not job.made
+
+
 def test_error_of_a_checkpoint_that_is_still_the_newest_is_raised(cut: Any) -> None:
     with pytest.raises(SnapshotError, match="gone"):
         cut(Job(error=SnapshotError("gone"))).prepare(ROUND, ANSWERS)

@@ -67,6 +67,10 @@ class WentBackError(RequestError):
     """Raised when a cut-over has failed, and the job was started again with its old shape."""
 
 
+class AllStateError(RequestError):
+    """Raised when the last round cannot continue the one before it."""
+
+
 @dataclass
 class CutOver:
     """A cut-over of the job that `follower` follows.
@@ -94,13 +98,20 @@ class CutOver:
 
         The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). Then
         this waits until Flink's cached answer, which `answers` watches, is about to expire. False means that another
-        round comes first: the last round would take longer, or the job made another checkpoint after the last round. If
-        the job has done so several times, the result is True without a last round: then the last round comes after the
-        cancel.
+        round comes first: the last round would take longer or cannot continue `newest_round`, or the job made another
+        checkpoint after the last round. If the job has done so several times, the result is True without a last round:
+        then the last round comes after the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
-        self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
+        try:
+            self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
+        except AllStateError as error:  # Flink may have rescaled the job since
+            if newest_round is None or self._missed_attempts == _ATTEMPTS:
+                raise
+            self._missed_attempts += 1
+            log.warning("%s", error)
+            return False
         size = planned.prepared.plan.bytes_compared
         if newest_round is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * newest_round.bytes_read):
             return False
@@ -223,10 +234,10 @@ class CutOver:
         return newest_complete(self.old_job.directory) == planned.prepared.plan.checkpoint_id
 
     def _plan_last_round(self) -> RoundPlan:
-        """Plan the last round. Raises `RequestError` if it would have to move all state."""
+        """Plan the last round. Raises `AllStateError` if it would have to move all state."""
         planned = self.follower.plan_last()
         if planned.kind is RoundKind.BASE and not planned.is_light:
-            raise RequestError(
+            raise AllStateError(
                 "the last round cannot continue the one before it, and to move all state would take too long",
                 path=planned.prepared.plan.source,
                 found=planned.reason,
