@@ -14,15 +14,17 @@ from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.following import follower as followers
 from rescale.following.follower import Limits
+from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
-from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
+from rescale.runstate.places import beside, discarding_place, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
+from rescale.runstate.states import is_being_discarded
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -125,6 +127,22 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     finish(follower)
     assert open_snapshot(follower.target).metadata.checkpoint_id == 4
     assert any("discarding" in line for line in said)
+
+
+def test_killed_discard_of_a_last_round_is_finished(job: Checkpoints, home: str) -> None:
+    """It was killed right before it removed its note, by which nobody can claim the target."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    for go_on in (
+        lambda: follower.plan_last(),
+        lambda: follow(follower, 0),
+        lambda: leave(follower.target, job.directory, {"host": "here"}),
+    ):
+        open_store(home).put(discarding_place(follower.target), b"")
+        go_on()
+        assert not is_being_discarded(follower.target)
+    follow(follower, 0)
+    finish(follower)
 
 
 def test_wait_for_a_checkpoint_after_one_that_is_skipped_ends_with_the_job(

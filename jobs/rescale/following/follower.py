@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
-from rescale.following.leaving import may_be_discarded
+from rescale.following.leaving import finish_discard, may_be_discarded
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import forget_earlier_start, has_begun_anew, take_over, waiting_sentence
@@ -216,6 +216,7 @@ class Follower:
         if is_taken and may_be_discarded(self.target, self.job):
             self.say("discarding an unpublished result of an older checkpoint")
             discard(self.target, keeps_follower=True)
+        finish_discard(self.target)
         return planned
 
     def plan_full(self, checkpoint: str, *, ahead: bool = False) -> PreparedPlan:
@@ -251,6 +252,7 @@ class Follower:
             )
         take_documents(self.target)
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
+        finish_discard(self.target)
 
     def _leave_nothing_behind(self) -> None:
         """Remove files that this follower wrote after another process had finished or discarded the target."""

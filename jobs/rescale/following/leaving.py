@@ -29,7 +29,14 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
             discard(target, keeps_follower=True)
         else:
             withdraw(load_plan(Places(target, holder.plan).plan))
+    finish_discard(target)
     end_following(target)
+
+
+def finish_discard(target: str) -> None:
+    """Finish a discard of a last round that was killed after it had removed the claim: its note refuses every claim."""
+    if claimed_by(target) is None and is_being_discarded(target):
+        discard(target, keeps_follower=True)
 
 
 def may_be_discarded(target: str, job: FollowedJob) -> bool:
