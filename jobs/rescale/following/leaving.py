@@ -49,6 +49,15 @@ def may_be_discarded(target: str, job: FollowedJob) -> bool:
     return is_its and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
 
 
+def holds_last_round(target: str, checkpoints: str) -> bool:
+    """Return whether the target holds an unpublished last round of the job in the directory `checkpoints`.
+
+    A follower of that job resumes it, or discards it if the job has made another checkpoint since.
+    """
+    followed = followed_job(target)
+    return followed is not None and followed.checkpoints == checkpoints and may_be_discarded(target, followed)
+
+
 def is_left(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 

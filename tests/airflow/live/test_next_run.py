@@ -35,9 +35,9 @@ from rescale.runstate.follower.rounds import (
 from rescale.runstate.places import Places, beside, discarding_place, prepared_place
 from rescale.runstate.removal import discard
 from rescale.runstate.states import claimed_by
-from rescale.storage.locations import join
+from rescale.storage.locations import join, parent
 from rescale.storage.store import open_store
-from rescale.text.errors import StoreError
+from rescale.text.errors import RequestError, StoreError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
@@ -122,6 +122,22 @@ def test_advice_after_another_run_has_claimed_the_target_names_another_one(targe
     claimed(target)
     assert "another target" in leave_rounds(target, JOB.checkpoints, {**RUN, "run": "another"})
     assert claimed_by(target) is not None
+
+
+def test_cleared_run_resumes_or_discards_the_last_round_that_it_made_before_it_failed(tmp_path: Path) -> None:
+    """The task failed after it had put the cut-over off, for example: the job still runs, and the rounds are there."""
+    source, target = directory("2-clicks"), str(tmp_path / "rescaled")
+    job = FollowedJob(parent(source), {})
+    begin_following(target, job, accept_unconditional=False)
+    claimed(target)
+    request = make_request(source, target, ["3"])
+    _check_places(request, job.checkpoints)
+    for followed in (None, "/checkpoints/b"):
+        with pytest.raises(RequestError, match="the target is occupied"):
+            _check_places(request, followed)
+    execute_without_spark(plan_rescale(source, target, ["3"]))
+    with pytest.raises(RequestError, match="the target is occupied"):
+        _check_places(request, job.checkpoints)
 
 
 def test_rounds_that_cannot_be_left_need_another_target(target: str, monkeypatch: pytest.MonkeyPatch) -> None:

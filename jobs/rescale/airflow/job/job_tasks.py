@@ -52,6 +52,7 @@ log = logging.getLogger(__name__)
 
 def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
+    from rescale.airflow.claims import refuse_live_claim
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.flink.inspection import inspect_job
     from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
@@ -107,7 +108,8 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
         refuse_handed_over(run_name(ti))
-        _check_places(request)
+        refuse_live_claim(request.target, ti)
+        _check_places(request, None if live is None else old_job.directory)
     return _look_output(old_job, request)
 
 
@@ -173,8 +175,12 @@ def _nothing_to_do(job: Job) -> str:
     return f"nothing to do: the job {job.name!r} ({job.job_id}) already has the requested shape"
 
 
-def _check_places(request: Request) -> None:
-    """Raise an error if the job's savepoint could not be read, or the target is occupied."""
+def _check_places(request: Request, followed: str | None = None) -> None:
+    """Raise an error if the job's savepoint could not be read, or the target is occupied.
+
+    If the run is to follow the job in the directory `followed`, the target may have a last round of it.
+    """
+    from rescale.following.leaving import holds_last_round
     from rescale.runstate.preparation import holds_only_prepared_files
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -182,6 +188,8 @@ def _check_places(request: Request) -> None:
     open_store(request.source).list(request.source)
     claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
     if claimed is None and holds_only_prepared_files(request.target):
+        return
+    if followed is not None and holds_last_round(request.target, followed):
         return
     may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
     raise RequestError(
