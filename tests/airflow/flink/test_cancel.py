@@ -88,7 +88,7 @@ def test_job_that_is_being_cancelled_makes_no_other_checkpoint(
     monkeypatch.setattr(checkpoint_stop, "open_flink", lambda _: nullcontext(cluster))
     monkeypatch.setattr(checkpoint_stop, "cancel_after_checkpoint", stop)
     monkeypatch.setattr(checkpoint_stop, "final_checkpoint", lambda *_: "/job/chk-8")
-    monkeypatch.setattr(checkpoint_stop, "refuse_stop_in_between", lambda *_: None)
+    monkeypatch.setattr(checkpoint_stop, "refuse_later_snapshot", lambda *_: None)
     before: Any = SimpleNamespace(flink="http://flink", job_id="a", directory="/job", name="clicks")
     record: Any = Mock(phase=Phase.STOPS, checkpoint=7)
     assert stop_at_checkpoint(before, record) == {"savepoint": "/job/chk-8", "job": "a", "state": "CANCELED"}

@@ -14,7 +14,7 @@ from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
     recorded_checkpoint,
     refuse_checkpoints_of_earlier_start,
-    refuse_stop_in_between,
+    refuse_later_snapshot,
     restart_checkpoint,
 )
 from rescale.flink_rest.responses import (
@@ -149,10 +149,20 @@ def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> Non
     cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
     fresh = first_fresh_request(cluster, time.monotonic())
     with pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_stop_in_between(cluster, "job", fresh)
+        refuse_later_snapshot(cluster, "job", fresh, 8)
     cluster, begun = Cluster(completed(8)), time.monotonic()
-    refuse_stop_in_between(cluster, "job", first_fresh_request(cluster, begun))
+    refuse_later_snapshot(cluster, "job", first_fresh_request(cluster, begun), 8)
     assert time.monotonic() - begun >= OLD_SECONDS
+
+
+def test_checkpoint_that_the_store_lists_late_is_not_overlooked(checkpoints: str) -> None:
+    """Flink's first answer is as old as the listing, so both agree."""
+    cluster: Any = Cluster(completed(8), completed(8), completed(9))
+    assert final(cluster, checkpoints) == "/chk-8"
+    fresh = first_fresh_request(cluster, time.monotonic())
+    with pytest.raises(RequestError, match="the store listed the job's checkpoints late") as caught:
+        refuse_later_snapshot(cluster, "job", fresh, 8)
+    assert caught.value.found == "checkpoint 9"
 
 
 def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(checkpoints: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from rescale.airflow.flink import answer_watch, last_checkpoint
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
-from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
+from rescale.airflow.flink.final_checkpoint import refuse_later_snapshot
 from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.job_record import RECORD, Phase
 from rescale.airflow.flink.operators import HandOverJob
@@ -168,7 +168,7 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
         back(before, None, job_id, state)
     assert cluster.alive() == set()
     with cluster.open() as flink, pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_stop_in_between(flink, job_id, first_fresh_request(flink, time.monotonic()))
+        refuse_later_snapshot(flink, job_id, first_fresh_request(flink, time.monotonic()), 99)
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionC
         ended = time.monotonic()
         answers.end()
         with pytest.raises(RequestError, match="somebody else has stopped the job"):
-            refuse_stop_in_between(flink, job_id, answers.first_fresh_request(ended))
+            refuse_later_snapshot(flink, job_id, answers.first_fresh_request(ended), 99)
 
 
 @dataclass(frozen=True)

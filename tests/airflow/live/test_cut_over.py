@@ -237,9 +237,9 @@ def test_new_job_whose_start_comes_through_late_is_ended(
 def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]) -> None:
     """The task that goes back has started the old one since this task looked for it."""
     start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
-    monkeypatch.setattr(cut_over, "published_plan", lambda *_: SimpleNamespace(start=start))
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: SimpleNamespace(start=start, checkpoint_id=1))
     monkeypatch.setattr(cut_over, "first_fresh_request", lambda *_: 0.0)
-    monkeypatch.setattr(cut_over, "refuse_stop_in_between", lambda *_: None)
+    monkeypatch.setattr(cut_over, "refuse_later_snapshot", lambda *_: None)
     monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"job": "new"})
     monkeypatch.setattr(cut_over, "refuse_running_job", Mock(side_effect=RequestError("the job still runs")))
     with pytest.raises(WentBackError, match="the job still runs"):

@@ -9,7 +9,7 @@ from rescale.airflow.flink.final_checkpoint import (
     checkpoint_number,
     final_checkpoint,
     recorded_checkpoint,
-    refuse_stop_in_between,
+    refuse_later_snapshot,
     restart_checkpoint,
 )
 from rescale.airflow.flink.flink_access import open_flink
@@ -47,7 +47,7 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
         job = flink.job_overview(old_job.job_id)
         checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, record.checkpoint)
         record.note_checkpoint(checkpoint_number(checkpoint))
-        refuse_stop_in_between(flink, old_job.job_id, fresh_from)
+        refuse_later_snapshot(flink, old_job.job_id, fresh_from, checkpoint_number(checkpoint))
     return {"savepoint": checkpoint, "job": old_job.job_id, "state": None if job is None else job.state}
 
 

@@ -109,13 +109,24 @@ def checkpoint_number(checkpoint: str) -> int:
     return int(name(checkpoint).removeprefix("chk-"))
 
 
-def refuse_stop_in_between(flink: Flink, job_id: str, fresh_from: float) -> None:
-    """Raise `RequestError` if somebody else has stopped the job with a savepoint after its last checkpoint.
+def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoint: int) -> None:
+    """Raise `RequestError` if the job has completed a later checkpoint than number `checkpoint`, its last one.
 
-    Asks Flink until `fresh_from`, a time of `time.monotonic`: later answers show the job's end.
+    Raises it, too, if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
+    directory may agree with an old answer of Flink, so this asks Flink until `fresh_from`, a time of `time.monotonic`:
+    later answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
+        if (completed := _completed_number(latest) or 0) > checkpoint:
+            raise RequestError(
+                "the store listed the job's checkpoints late: Flink has completed a later one",
+                path=flink.address,
+                operator=job_id,
+                expected=f"checkpoint {checkpoint}, the newest one in the directory",
+                found=f"checkpoint {completed}",
+                advice="let the worker list that directory without a cache, then trigger another run",
+            )
         if time.monotonic() >= fresh_from:
             return
         time.sleep(_POLL_SECONDS)

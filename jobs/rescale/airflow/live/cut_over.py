@@ -24,7 +24,7 @@ from typing import Any
 
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
-from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
+from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_later_snapshot
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
@@ -173,7 +173,7 @@ class CutOver:
         if not is_replaced:  # otherwise an earlier attempt has looked, and the old JobManager is gone
             with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
                 self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
-                refuse_stop_in_between(flink, self.old_job.job_id, self._fresh_from)
+                refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
         with parts.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("start the job: %s", start.command)
