@@ -193,8 +193,15 @@ class Flink:
         return self._require("GET", "/jobs/overview", Jobs).jobs
 
     def job_overview(self, job_id: str) -> JobOverview | None:
-        """Return a job in Flink's overview, whose states are current, or None if Flink does not know it."""
-        return next((job for job in self.jobs() if job.job_id == job_id), None)
+        """Return a job in Flink's overview, whose states are current, or None if Flink does not know it.
+
+        Raises `StoreError` if Flink knows it, but leaves it out, because its JobMaster does not answer at the moment
+        (`Dispatcher.queryJobMastersForInformation`).
+        """
+        overview = next((job for job in self.jobs() if job.job_id == job_id), None)
+        if overview is None and self.job(job_id) is not None:
+            raise StoreError("Flink's overview leaves the job out at the moment", path=self.address, found=job_id)
+        return overview
 
     def job(self, job_id: str) -> Job | None:
         """Return the details of a job, or None if Flink does not know it.

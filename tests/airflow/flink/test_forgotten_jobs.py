@@ -93,6 +93,17 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
+def test_job_that_the_overview_leaves_out_has_not_ended(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another job would be started beside it."""
+    flink = Flink("http://flink", transport=httpx.MockTransport(cluster.answer))
+    assert flink.job_overview(BEFORE.job_id) is None
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    assert flink.job_overview(BEFORE.job_id) is not None
+    monkeypatch.setattr(Flink, "jobs", lambda _: [])
+    with pytest.raises(StoreError, match="overview leaves the job out"):
+        flink.job_overview(BEFORE.job_id)
+
+
 def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
     """Without the wait, the task would take the job for one that was not stopped, although it is about to end."""
     _, second = islice(derived_ids("savepoint", RUN), 2)
