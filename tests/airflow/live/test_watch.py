@@ -164,6 +164,15 @@ def test_cut_over_is_refused_after_its_window_has_closed() -> None:
     assert caught.value.found == "round 2; a last round would take about 2 seconds"
 
 
+def test_long_pause_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause is there for the limit on the rate of rounds, and may be longer than the window."""
+    watching = watch(most_downtime=1, pause_above=1)
+    watching.closes = NOW - HOUR
+    monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
+    with pytest.raises(WindowClosedError, match="the window closed"):
+        watching._pause(ROUND)
+
+
 def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     watching = watch()
     watching.closes = NOW - HOUR

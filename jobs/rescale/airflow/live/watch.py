@@ -248,10 +248,10 @@ class Watch:
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
         until = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
         while time.monotonic() < until and not (is_short and self.waits_for(newest) is None):
-            self.refuse_ended_job()
+            self.refuse_to_go_on()
             time.sleep(_POLL_SECONDS)
         while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:
-            self.refuse_ended_job()
+            self.refuse_to_go_on()
             time.sleep(_POLL_SECONDS)
 
     def refuse_ended_job(self) -> None:
