@@ -14,18 +14,20 @@ from typing import NamedTuple
 
 
 class Checksum(NamedTuple):
-    """A checksum of a whole file; `algorithm` has S3's name."""
+    """A checksum of a whole file. `algorithm` is the name that S3 uses, such as `CRC64NVME`."""
 
     algorithm: str
     value: int
 
 
 ETAG = "ETag"
-"""MD5 of an object that was put or copied with one request. The ETag of an object encrypted with a KMS key or SSE-C is
-no MD5, and equal bytes get different ones."""
+"""Name of the MD5 that is the ETag of an object put or copied with one request.
+
+The ETag of an object encrypted with a KMS key or SSE-C is no MD5, and objects with equal bytes have different ETags.
+"""
 
 _MD5 = re.compile('"?([0-9a-f]{32})"?')
-"""Form of such an ETag; the ETag of an object put in parts also ends with their number."""
+"""Form of an ETag that is an MD5. The ETag of an object put in parts also ends with the number of parts."""
 
 
 def checksum_of_etag(etag: str) -> Checksum | None:
@@ -51,11 +53,11 @@ class Crc:
         return crc ^ ones
 
     def combine(self, first: int, second: int, length: int) -> int:
-        """Return the CRC of two runs of bytes end to end, from their CRCs; the second run has `length` bytes."""
+        """Return the CRC of A+B from `first`, the CRC of A, and `second`, the CRC of B, which has `length` bytes."""
         return _times(first, _power(self, 8 * length), self) ^ second
 
     def of_suffix(self, whole: int, first: int, length: int) -> int:
-        """Return the CRC of the last `length` bytes, from that of all bytes (`whole`) and of those before (`first`)."""
+        """Return the CRC of B, which has `length` bytes, from `whole`, the CRC of A+B, and `first`, the CRC of A."""
         return self.combine(first, whole, length)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""The interface of stores: the operations by which Rescale reads and writes all files.
+"""The interface `Store`: the operations by which Rescale reads and writes all files.
 
-The pipeline relies on these guarantees: an object appears whole or not at all, `put_if_absent` has one winner, and a
-read with a pin returns the bytes of that version or fails.
+The pipeline relies on these guarantees: an object appears whole or not at all, of several processes that put different
+bytes by `put_if_absent` only one succeeds, and a read with a pin returns the bytes of that version or fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rescale.storage.checksums import Checksum
 
 
 def instant_of(mtime_ns: int) -> datetime | None:
-    """Return a modification time (ns since 1970) in UTC, to the microsecond; None if Python's calendar lacks it."""
+    """Return a modification time (ns since 1970) in UTC, to the microsecond; None if `datetime` cannot represent it."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mtime_ns // 1000)
     except OverflowError:
@@ -31,7 +31,7 @@ class Pin:
     mtime_ns: int | None = None
 
     def matches(self, other: Pin | None) -> bool:
-        """Tell whether both pin the same version. Whether an ETag has quotes depends on the store and the request."""
+        """Tell whether both pin the same version. ETags are compared without quotes, which some answers omit."""
         return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
             other.size,
             other.mtime_ns,
@@ -83,7 +83,7 @@ class PartLimits(NamedTuple):
 class Store(Protocol):
     """Files of one kind of storage, by URI. Safe to use from many threads.
 
-    Every verb raises `StoreError` if another try may succeed, and `RequestError` if the user must act.
+    Every method raises `StoreError` if another try may succeed, and `RequestError` if the user must act.
     """
 
     part_limits: PartLimits
@@ -103,13 +103,13 @@ class Store(Protocol):
     def read_size(self, length: int, at_once: int | None = None) -> int:
         """Return the best size of one read in bytes, for a caller that needs `length` bytes.
 
-        The caller uses `at_once` bytes together; None if that does not matter.
+        The caller processes `at_once` bytes together; None if any size suits the caller.
         """
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        """Return exactly `length` bytes from `start` on.
+        """Return exactly `length` bytes from offset `start`.
 
-        Raises `SnapshotError` if the file ends before, or is not in the pinned version.
+        Raises `SnapshotError` if the file is too short, or is not in the pinned version.
         """
 
     def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
@@ -154,18 +154,23 @@ class Store(Protocol):
         """Copy a whole file as `copy` does, or create a hard link to it; neither file is ever written to afterwards."""
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
-        """Write a part that the store copies from another of its files; returns as `put_part`, raises as `copy`."""
+        """Write a part that the store copies itself from another of its files.
+
+        Returns the same as `put_part`, and raises the same errors as `copy`.
+        """
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
         """Make the file appear from its parts, unless it has already appeared with `size` bytes.
 
-        `receipts` are those of the parts, in order. A file that has the same bytes already may keep its version.
+        `receipts` are what `put_part` and `copy_part` returned, in the order of the parts. A file that already has the
+        same bytes may keep its version.
         """
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
-        """Abort unfinished uploads of a file, or of files below a directory that `is_ours` accepts (None: all).
+        """Abort unfinished uploads of the file `uri`, or of files below the directory `uri`.
 
-        Uploads in progress stay, if the store can tell them from abandoned ones.
+        `is_ours` tells by URI which uploads to abort; None aborts all. Uploads in progress stay, if the store can tell
+        them from abandoned ones.
         """
 
 

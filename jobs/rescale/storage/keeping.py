@@ -14,7 +14,7 @@ _LARGEST_COPY = 5 << 30
 """Most bytes that S3 copies in one request (CopyObject)."""
 
 _PART = 256 << 20
-"""Bytes of a part of a larger file."""
+"""Size in bytes of a part, for files that are larger than `_LARGEST_COPY`."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:

@@ -125,7 +125,7 @@ def _working_directory(text: str) -> str:
 
 
 def _is_text(name: str) -> bool:
-    """Tell whether UTF-8 can encode a name: bytes of file names that are not UTF-8 are surrogates in Python."""
+    """Tell whether UTF-8 can encode a name. It cannot encode the surrogates by which Python represents other bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -15,16 +15,17 @@ R = TypeVar("R")
 
 SIDES = SOURCE, RESULT = "source", "result"
 EITHER = "source or the result"
-"""Side of a mismatch that only a comparison of both shows."""
+"""Text for the side of a mismatch that only a comparison of source and result shows."""
 
 DOCUMENTS = "documents beside the target"
-"""Side of a mismatch in the documents of a run, from which the next step gets all its input."""
+"""Text for the side of a mismatch in the documents of a run, from which the next step gets all its input."""
 
 
 def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
-    """Return the result of `work`, which reads `side`, or both sides; run it again if it raises a final error.
+    """Return the result of `work`; run it again if it raises a final error.
 
-    Raises that error if both runs raise it, else `StoreError`, because one of the two reads was wrong.
+    `side` is the side that `work` reads; None if it reads source and result. Raises the final error if both runs raise
+    it, else `StoreError`, because one of the two reads was wrong.
     """
     try:
         return work()
@@ -43,7 +44,7 @@ def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
 
 
 def _both_refused(*errors: RescaleError) -> bool:
-    """Tell whether the store refused both reads for the same reason, maybe of another file: reads run in parallel."""
+    """Tell whether the store refused both reads for the same reason. Reads run in parallel, so the files may differ."""
     return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
 

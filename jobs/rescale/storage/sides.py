@@ -38,14 +38,19 @@ _BESIDE_PROFILES = (
     *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
     *("AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
 )
-"""Variables that also apply to a side with a profile of its own: the files with profiles, and keys that a profile may
-refer to by its `credential_source`. Any other profile takes precedence over such keys."""
+"""Variables without a prefix that also apply to a side that sets AWS_PROFILE for itself.
+
+They name the files with profiles, and give keys that a profile may refer to by its `credential_source`. Any other
+profile takes precedence over such keys.
+"""
 
 _ACCESS = (
     *_BESIDE_PROFILES,
     *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
-"""Variables that give access. They also apply to a side whose own variables give no access, such as only a region."""
+"""Variables that give access. Without a prefix, they also apply to a side whose own variables give no access, for
+example only a region.
+"""
 
 
 class StoreSide(StrEnum):
@@ -106,14 +111,14 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of this process as it is outside of `aws_variables`."""
+    """Return the environment of this process. Waits while `aws_variables` has replaced a part of it."""
     with _SWAPPING:
         return dict(os.environ)
 
 
 @contextmanager
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Replace the AWS variables of this process in the block: botocore reads them only from there."""
+    """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
     own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
     with _SWAPPING:
         before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
@@ -135,7 +140,7 @@ def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
 
 
 def declare_targets(targets: Iterable[str]) -> None:
-    """Declare the targets of this process and its children; a place beside a target stands for that target."""
+    """Declare the targets of this process and its children. For a location beside a target, the target is declared."""
     os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
 
 
@@ -153,7 +158,9 @@ def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_same_place(source: str, target: str) -> None:
-    """Raise `RequestError` if source and target are in two stores and their names do not tell them apart."""
+    """Raise `RequestError` if source and target are in two stores, but their locations do not tell on which side a file
+    is.
+    """
     nested = contains(target, source) or contains(source, target)
     if nested and is_s3(source) and is_s3(target) and has_two_stores():
         raise RequestError(
@@ -177,7 +184,9 @@ def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 
 def _root(target: str) -> str:
-    """Return the target of a location beside it, such as that of a follower's round; a target itself stays."""
+    """Return the target that a location beside it belongs to, such as that of a follower's round. A target is returned
+    as is.
+    """
     return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
 
 

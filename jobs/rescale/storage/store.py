@@ -1,4 +1,4 @@
-"""Stores by URI: other packages begin here."""
+"""Opens the store for a URI. Other packages read and write files through this module."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
-    """Yield `length` bytes of a file from `start` on, in chunks of the best size for its store.
+    """Yield `length` bytes of a file from offset `start`, in chunks of the best size for its store.
 
-    `at_once` is the number of bytes that the caller uses together: chunks have that size, or a much larger one. Raises
-    the same errors as `Store.read`.
+    `at_once` is the number of bytes that the caller processes together: chunks have that size, or a much larger one.
+    Raises the same errors as `Store.read`.
     """
     store = open_store(uri)
     step = store.read_size(length, at_once)

@@ -1,1 +1,1 @@
-"""The store of local files, in file systems of this machine or mounted ones, and its parts."""
+"""The store of local files, on disks of this machine or in mounted file systems."""

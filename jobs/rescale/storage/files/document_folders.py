@@ -1,6 +1,7 @@
-"""Directories of documents (`<target>.rescale`): their names, their marker, and the directories in them.
+"""Names of the directories in which runs keep their documents (`<target>.rescale`), and checks that Rescale made one.
 
-This module only reads; `owned` makes and changes them.
+A file in each such directory, the marker, says that Rescale made it. This module only reads; `owned` makes and changes
+these directories.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 """All directories in a directory of documents."""
 
 OWNER = ".rescale-owner"
-"""Marker in a directory of documents."""
+"""Name of the marker: the file that says that Rescale made a directory of documents."""
 
 MADE_TARGET = ".rescale-made-target"
 """File in a directory of documents; it records that a run made the target's directory."""
@@ -61,7 +62,7 @@ def refuse_other_place(folder: Path) -> None:
     """Raise `RequestError` if a directory of documents, or one below it, is a link or a mount."""
     try:
         status = folder.lstat()
-    except OSError:  # the next call on it fails, and reports why
+    except OSError:  # the caller's next call on the directory fails, and reports why
         return
     if stat.S_ISLNK(status.st_mode):
         raise not_ours(folder, f"a link to {folder.readlink()}")

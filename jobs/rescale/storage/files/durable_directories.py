@@ -1,4 +1,4 @@
-"""Make directories, and names in them, that survive a failure of the machine."""
+"""Makes directories that survive a failure of the machine, and forces new names in them to disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of errors of the operating system into Rescale's, which say who must act and if another try may help."""
+"""Turns errors of the operating system into Rescale's, which say who must act and whether another try may help."""
 
 from __future__ import annotations
 

@@ -34,25 +34,29 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError, Unsuppo
 _ATTEMPTS = 8
 
 _PATIENCE = 0.01
-"""Seconds after which files are looked up in parallel: starting the threads takes about as long."""
+"""Seconds of looking up files one by one, after which the remaining ones are looked up in parallel.
+
+Starting the threads takes about as long.
+"""
 
 _WRITTEN_AT_ONCE = 1 << 20
-"""Most bytes of a call that writes. For more, Linux takes memory for its cache in blocks of 2 MiB.
+"""Largest number of bytes that one call writes. For a larger write, Linux takes memory for its cache in blocks of 2
+MiB.
 
-Virtual machines may have returned such blocks to their host: fetching them again, page by page, took seven times as
-long as the write.
+A virtual machine may have returned such blocks to its host. Fetching them again, page by page, took seven times as long
+as the write.
 """
 
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
 
-_BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: starts to write dirty pages, waits for none, guarantees nothing
+_BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: start to write dirty pages, without waiting for them
 
 
 class LocalStore:
     """`Store` over the file system."""
 
-    part_limits = PartLimits(smallest=1, most_parts=10_000)  # files need no limits; S3's number of parts is plenty
+    part_limits = PartLimits(smallest=1, most_parts=10_000)  # local files have no limits; this is S3's number of parts
 
     def stat(self, uri: str) -> Pin | None:
         with translated_errors(uri):
@@ -132,9 +136,8 @@ class LocalStore:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
-            elif error.errno != errno.EACCES and not is_absent(
-                error
-            ):  # such as `lost+found`, which is not readable and not ours
+            # A directory that may not be read, such as `lost+found`, is not ours and is left out.
+            elif error.errno != errno.EACCES and not is_absent(error):
                 raise error
 
         entries = []
@@ -148,7 +151,7 @@ class LocalStore:
                     if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
                     path = Path(folder, name)
-                    with suppress(FileNotFoundError):  # gone meanwhile
+                    with suppress(FileNotFoundError):  # the file was removed after it was listed
                         entries.append(Entry(str(path), pin_of(path.stat())))
         return sorted(entries, key=lambda entry: entry.uri)
 
@@ -162,20 +165,18 @@ class LocalStore:
             owned.remove_folder(folder)
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        # Every run needs a file of its own: if two runs shared one, the file of the second would have holes.
+        # Every run needs a file of its own: if two runs shared it, the second run's file could lack parts.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
         owned.refuse_other_folder(Path(uri).parent)
         _refuse_mount_point(Path(uri).parent, path.parent)
-        with suppress(FileNotFoundError):  # another run may remove the directory meanwhile
+        with suppress(FileNotFoundError):  # another run may remove the staging directory
             for file in Path(staging).iterdir():
                 if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
                     self.delete([str(file)])
         for _ in range(_ATTEMPTS):
-            with (
-                translated_errors(uri),
-                suppress(FileNotFoundError),
-            ):  # completing another file removed the empty directory
+            # Another task that completes its file may remove the empty staging directory: then try again.
+            with translated_errors(uri), suppress(FileNotFoundError):
                 with directory_for(path.parent):
                     os.close(owned.new_file(path))
                 return str(path)
@@ -198,12 +199,14 @@ class LocalStore:
                 force_to_disk(Path(uri).parent)
 
     def keep(self, uri: str, source: Span) -> None:
-        """Create a hard link; copy the file if its file system has no links, or is not that of `uri`."""
+        """Create a hard link. Copy the file if the file system has no hard links, or if `uri` is in another file
+        system.
+        """
         path = Path(uri)
         with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:
                 owned.link_from(Path(source.uri), path)
-            except OSError:  # `copy` reports a missing source, and compares an existing file
+            except OSError:  # `copy`, below, reports a missing source and compares a file that exists at `uri`
                 pass
             else:
                 if self.stat(uri) == source.pin:
@@ -244,7 +247,7 @@ class LocalStore:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
-            return False  # it is larger, or was removed meanwhile
+            return False  # the file is larger than `data`, or does not exist any more
 
 
 def _refuse_device(uri: str) -> None:

@@ -1,4 +1,4 @@
-"""Locations of paths, with links and bind mounts resolved, and identities of directories and files.
+"""Finds out where paths lead, with links and bind mounts resolved, and whether two names are of one directory or file.
 
 A directory that is mounted a second time has another path, but lies in the same file system. On Linux, a `Location` is
 a file system and the path in it, found in the mount table (`/proc/self/mountinfo`). Elsewhere it is only the real path.
@@ -49,7 +49,7 @@ def location_of(path: Path) -> Location:
         with closed_after(os.open(existing, FOLDER)) as descriptor:
             mount = mount_of(descriptor)
         table = _MOUNTS.read_text().splitlines() if mount is not None else []
-    except OSError:  # not accessible, and neither is anything in it; or a system without this table
+    except OSError:  # nothing at this path is accessible, or the system has no mount table
         return Location("", str(real))
     for line in table:
         number, _, device, root, point = line.split()[:5]

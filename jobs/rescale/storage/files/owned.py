@@ -8,9 +8,10 @@ relative to a directory that was opened first (`openat(2)` and similar calls), a
 * Its path leads where it led when this process first wrote there: a target that became a link is not written to.
 * A directory of documents (`<target>.rescale`) is not a link or a mount, and holds a marker, its first file. An empty
   directory may be marked; `mark` is for the documents of releases without markers.
-* The directories in it, such as that of unfinished files, are no links or mounts either, nor is anything below them.
+* The directories in a directory of documents, such as that of unfinished files, are no links or mounts either, nor is
+  anything below them.
 
-An empty directory is removed if this process made it, or if the run whose documents lie beside it made it.
+An empty directory is removed if this process made it, or if the documents of its target record that a run made it.
 
 A process checks each directory once, and again when the path leads to another directory.
 """
@@ -101,7 +102,9 @@ def open_for_writing(path: Path) -> int:
 
 
 def open_in(folder: int, name: str) -> int:
-    """Open a file in an open directory for reading and writing: some file systems lock only such files."""
+    """Open a file in the open directory `folder` for reading and writing, without which some file systems do not lock
+    it.
+    """
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE, dir_fd=folder)
 
 
@@ -131,9 +134,9 @@ def link(path: Path, target: Path) -> None:
 
 
 def link_from(source: Path, path: Path) -> None:
-    """Give another program's file the second name `path`, which is ours; the file itself is not changed.
+    """Create `path` as a hard link to `source`, a file that Rescale need not have made and does not change.
 
-    Raises `FileExistsError` if the name is taken.
+    Raises `FileExistsError` if `path` exists.
     """
     with _folder_of(path) as folder, naming(path):
         os.link(source, path.name, dst_dir_fd=folder)
@@ -161,7 +164,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
         try:
             with _folder_of(folder) as above, naming(folder):
                 os.mkdir(folder.name, dir_fd=above)
-        except FileExistsError:  # another process made it, and may have removed it again: the writer notices
+        except FileExistsError:  # another process made it; if it has removed it again, the next write fails
             if folder.is_symlink() and not folder.exists():
                 raise
             with suppress(FileNotFoundError):
@@ -173,7 +176,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
         after(folder.parent)
     if folder.name.endswith(BESIDE):
         with suppress(FileNotFoundError), opened_folder(folder):
-            pass  # opening marks it
+            pass  # opening an empty directory of documents marks it
 
 
 def new_folder(place: Path, prefix: str) -> Path:
@@ -204,7 +207,7 @@ def remove_folder(folder: Path) -> None:
             with _folder_of(folder) as above:
                 os.rmdir(folder.name, dir_fd=above)
         except OSError:
-            if folder.name.endswith(BESIDE):  # another run has put a document meanwhile
+            if folder.name.endswith(BESIDE):  # another run has just put a document into it
                 mark(folder)
             return
         _made.discard(here)
@@ -337,7 +340,7 @@ def _check_marked(folder: Path, descriptor: int) -> None:
         marker = os.stat(OWNER, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
         names = _names_in(descriptor)
-        if OWNER in names:  # another thread, or process, has marked it meanwhile
+        if OWNER in names:  # another thread or process has just marked it
             _check_marked(folder, descriptor)
             return
         if names:

@@ -42,7 +42,7 @@ def pin_of(status: os.stat_result) -> Pin:
 
 
 def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
-    """Return exactly `length` bytes from `start` on. Raises `SnapshotError` if the file ends before."""
+    """Return exactly `length` bytes from offset `start`. Raises `SnapshotError` if the file is too short."""
     data = os.pread(descriptor, length, start)
     while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
         data += more

@@ -1,10 +1,11 @@
-"""Temporary files: every file is written under a temporary name, and forced to disk before it gets its own name.
+"""Writes every file under a temporary name, and forces it to disk before it gets its own name.
 
 The temporary file is not in the directory of its final file, where a listing would show it as state: files of a run are
-written among its documents (`<target>.rescale`), all others beside the directory. If that is another mount, from which
-no file can be renamed into the directory, or if nothing may be written there, the temporary file is in the directory
-itself. The process that writes a file locks it, and the lock ends with the process, even if SIGKILL ends it. So
-unlocked temporary files among our documents, or in a target that a run has claimed, are removed.
+written among its documents (`<target>.rescale`), all others beside the directory. If that place is in another mount,
+from which no file can be renamed into the directory, or is not writable, the temporary file is in the directory itself.
+
+The process that writes a file locks it, and the lock ends with the process, even if SIGKILL ends it. So unlocked
+temporary files among our documents, or in a target that a run has claimed, are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
         with _naming(uri, path):
             descriptor = owned.new_file(path)
             try:
-                with suppress(OSError):  # in a file system without locks no other process removes the file either
+                with suppress(OSError):  # without locks, no other process removes the file either
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                 fill(descriptor)
                 os.fsync(descriptor)
@@ -58,7 +59,7 @@ def _place_for(folder: Path) -> Path:
 
 
 def documents_of(folder: Path) -> Path:
-    """Return the directory of documents of a target, or that of a directory of unfinished files."""
+    """Return the directory of documents of a target. For a directory of unfinished files, return the one it is in."""
     if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.BESIDE):
         return folder.parent
     return Path(f"{os.path.realpath(folder)}{document_folders.BESIDE}")
@@ -81,7 +82,7 @@ def is_temporary(folder: str, file: str) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove temporary files that dead processes left for a directory, if documents of a run lie beside it."""
+    """Remove temporary files that dead processes left for a directory, if it has a marked directory of documents."""
     documents = folder if document_folders.is_marked(folder) else documents_of(folder)
     if not document_folders.is_marked(documents):
         return

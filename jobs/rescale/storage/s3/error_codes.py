@@ -1,8 +1,8 @@
 """S3's error codes: the cause, whether another try may help, and what to do.
 
-The codes are those of the list "Error responses" in Amazon's S3 API reference that a request of ours can get, and
-further ones of other stores: Ceph, MinIO, versitygw, and stores that refuse path-style addresses. `s3_errors` uses the
-HTTP status only for codes without a row here.
+The codes are those in the list "Error responses" of Amazon's S3 API reference that our requests can get, and codes of
+other stores: Ceph, MinIO, versitygw, and stores that refuse path-style addresses. `s3_errors` uses the HTTP status only
+for codes that are not listed here.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
         *("InvalidSignature", "UnsupportedSignature", "InvalidHostHeader", "InvalidAddressingHeader"),
         "InvalidHttpMethod",
     ),
-    _PATH_STYLE: (  # of Alibaba OSS, Tencent COS, Huawei OBS and Volcengine TOS
+    _PATH_STYLE: (  # codes of Alibaba OSS, Tencent COS, Huawei OBS and Volcengine TOS
         *("SecondLevelDomainForbidden", "PathStyleDomainForbidden", "VirtualHostDomainRequired", "InvalidPathAccess"),
     ),
     _NOT_SUPPORTED: (

@@ -37,10 +37,12 @@ def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
 
 
 def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) -> dict[str, Pin]:
-    """Return the pins of wanted objects that lie directly in a directory, until a page of its listing has few of them.
+    """Return the pins of the wanted objects that lie directly in a directory, as far as a listing is worth its
+    requests.
 
-    Some credentials may read objects, but not list them, and a directory may hold many files of other snapshots. The
-    caller sends a HEAD for each wanted object that is missing in the result.
+    Stops after the first page with few wanted objects, since a directory may hold many files of other snapshots.
+    Returns no pins if the credentials may not list. The caller sends a HEAD for each wanted object that is missing in
+    the result.
     """
     bucket, directory_prefix = _below(directory)
     pins: dict[str, Pin] = {}
@@ -61,9 +63,10 @@ def is_directory_bucket(bucket: str) -> bool:
 
 
 def listable_prefix(bucket: str, key_prefix: str) -> str:
-    """Return a prefix by which a bucket can be listed: a directory bucket accepts only one that ends in a slash.
+    """Return a prefix, `key_prefix` or a shorter one, by which a bucket can be listed.
 
-    The caller skips keys that do not begin with `key_prefix`.
+    A directory bucket accepts only a prefix that ends in a slash. The caller skips keys that do not begin with
+    `key_prefix`.
     """
     return key_prefix[: key_prefix.rfind("/") + 1] if is_directory_bucket(bucket) else key_prefix
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ObjectPuts:
-    """Puts of a client. They raise boto3's errors."""
+    """Sends PutObject and UploadPart with a client. Raises boto3's errors."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client

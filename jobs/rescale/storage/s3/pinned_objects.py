@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer", bound="HeadObjectOutputTypeDef | GetObjectOutputTypeDef")
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-"""Seconds between two requests for a body."""
+"""Shortest and longest pause between two requests for the same body, in seconds."""
 
 _WITHOUT_CAUSE = ("400", "403")
 """Codes of answers to a HEAD that have many causes, such as expired keys or a wrong clock.
@@ -51,7 +51,7 @@ class PinnedObjects:
             try:
                 return _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
-                return None  # a name from a damaged snapshot that no object can have
+                return None  # damaged snapshots may contain names that no object can have
             except ClientError as error:
                 if is_absent(error):
                     return None
@@ -67,9 +67,11 @@ class PinnedObjects:
     def read(
         self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
     ) -> tuple[bytes, Pin]:
-        """Return `length` bytes from `start`, or the whole object of at most `limit` bytes, and its version.
+        """Return bytes of an object, and its version.
 
-        The size of a chunked body is unknown until it ends, so no more bytes are read than needed to refuse it.
+        The bytes are the `length` bytes from offset `start`, or the whole object of at most `limit` bytes. The size of
+        a chunked body is unknown until it ends, so no more bytes are read than needed to refuse an object that is too
+        large.
         """
         allowed = limit if length is None else length
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
@@ -127,7 +129,7 @@ class PinnedObjects:
                     _checked_answer(uri, answer)
                     if pin is None or pin.etag is None or answer["ETag"].strip('"') == pin.etag.strip('"'):
                         return answer
-                    answer["Body"].close()  # the store ignored the condition
+                    answer["Body"].close()  # the store ignored IfMatch
                     break
         raise self.changed(uri, pin)
 

@@ -1,4 +1,4 @@
-"""boto3's client for S3, as the AWS variables of a side configure it."""
+"""Creates boto3's client for S3, configured by the AWS variables of the source's or the target's side."""
 
 from __future__ import annotations
 
@@ -98,7 +98,11 @@ def refuse_unknown_profile(side: StoreSide) -> None:
 
 
 def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
-    """Return a session. It renews keys by the variables `own`, if the side has variables of its own (else None)."""
+    """Return a session for a profile.
+
+    `own` is the environment of a side with variables of its own, by which the session renews container credentials;
+    None for a side without.
+    """
     session = botocore.session.Session(profile=profile)
     if own is not None:
         session.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
@@ -108,8 +112,8 @@ def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.sessio
 def limit_silence(client: S3Client) -> None:
     """Make `client` give up a request that has had no answer for `RETRY_SECONDS`.
 
-    botocore limits the number of attempts but not their time. A store that answers, such as by "slow down", is not
-    given up here.
+    botocore limits the number of attempts but not their time. A store that does answer, such as by "slow down", gets
+    all attempts.
     """
 
     def begin(context: dict[str, Any], **_: Any) -> None:
@@ -130,7 +134,7 @@ def _region() -> str | None:
 
 
 def _addressing(virtual_hosted: str | None) -> Any:
-    """Return the addressing style that the variable names, for boto3.
+    """Return boto3's addressing style for the value of the variable `ADDRESSING`.
 
     None leaves the style to the AWS configuration file. If that sets none, boto3 puts the bucket into the path for a
     custom endpoint, else into the host.

@@ -1,8 +1,8 @@
-"""Translation of errors of S3 and boto3 into Rescale's, which say who must act and whether another try may help.
+"""Turns errors of S3 and boto3 into Rescale's errors, which say who must act and whether another try may help.
 
 `error_codes` has the meaning of S3's codes. The HTTP status decides about answers without a known code: the answer to a
-HEAD has no body, and stores have codes of their own. By then boto3 has retried throttling, 5xx and lost connections
-with back-off.
+HEAD has no body, and some stores have codes of their own. Before an error arrives here, boto3 has retried throttling,
+5xx and lost connections with back-off.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ _UNTRUSTED_CERTIFICATE = "certificate verify failed"
 """Part of OpenSSL's message about a certificate that is not trusted."""
 
 _ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
-"""Codes with status 404 that are not about the object; `XAdminUserNotFound` is versitygw's for an unknown key."""
+"""Codes with status 404 that are not about the object. `XAdminUserNotFound` is versitygw's code for an unknown access
+key.
+"""
 
 _ENCRYPTION_WORDS = re.compile(r"encrypt|\bSSE\b|customer.provided", re.IGNORECASE)
 _KMS_ACTION = re.compile(r"\bkms:", re.IGNORECASE)
@@ -61,7 +63,7 @@ _NOT_ABOUT_COPIES = (
     "RequestTimeout",
     "KMS.ThrottlingException",
 )
-"""Codes with status 400 that do not show that the store refuses copies: any request may get them."""
+"""Codes with status 400 that any request may get. So they do not show that the store refuses copies."""
 
 _WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
 _DENIED_STATUSES = (401, 403)

@@ -45,7 +45,7 @@ class Requests:
             self._copied += size
 
     def ask(self, times: int = 1) -> None:
-        """Count a call of boto3; it sends one request, or several if it has to repeat the request."""
+        """Count `times` calls of boto3. A call sends one request, or several if it has to repeat the request."""
         with self._lock:
             self._asked += times
 

@@ -2,7 +2,8 @@
 
 Objects appear whole. Default checksums are off, because older stores refuse them. Objects are deleted one by one,
 because DeleteObjects needs a checksum that not every store knows. boto3 repeats a request whose answer was lost. So a
-put that finds its own bytes has succeeded, and so has the completion of an upload that no longer exists.
+conditional put that finds its own bytes counts as successful, and so does the completion of an upload that has already
+become the object.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _CONFLICT_SECONDS = 0.05
 
 
 class S3Store:
-    """`Store` over the S3 store of a side, or over a `client` that is configured otherwise than by variables."""
+    """`Store` for S3 objects of a side. `client` replaces the client that the AWS variables of the side configure."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most_parts=10_000)
 
@@ -148,7 +149,8 @@ class S3Store:
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
         except (StoreError, LockedError):
-            present = self.stat(uri)  # after a lost answer, the upload is gone because it has become the object
+            # If an answer was lost, the upload may no longer exist because it has become the object.
+            present = self.stat(uri)
             if present is None or present.size != size:
                 raise
 
@@ -162,11 +164,11 @@ class S3Store:
             for upload in uploads:
                 upload_uri = f"s3://{bucket}/{upload['Key']}"
                 if not contains(uri, upload_uri) or (is_ours is not None and not is_ours(upload_uri)):
-                    continue  # outside of the place, or of another run
+                    continue  # the upload is not below `uri`, or belongs to another run
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
-                    if not is_absent(error):  # it ended meanwhile
+                    if not is_absent(error):  # absent: the upload has ended since it was listed
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:
@@ -185,7 +187,7 @@ class S3Store:
 
     @contextmanager
     def _with_lock_details(self, uri: str) -> Iterator[None]:
-        """Add to a `LockedError` until when the object is locked, if the credentials allow a HEAD."""
+        """Add the end of the object's lock to a `LockedError` of the block, if the credentials allow a HEAD."""
         try:
             yield
         except LockedError as error:
@@ -200,10 +202,10 @@ class S3Store:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
-            return False  # larger, or removed meanwhile
+            return False  # the object is larger than `data`, or does not exist any more
 
     def _put_conditionally(self, uri: str, data: bytes) -> bool:
-        """Return whether the store put the object; False if there is one already."""
+        """Put an object if there is none. Return whether the store put it; False if there is an object already."""
         bucket, key = split_s3(uri)
         for attempt in range(_CONFLICT_ATTEMPTS):
             with translated_errors(uri):
@@ -217,7 +219,8 @@ class S3Store:
                         raise _no_conditions(uri, error) from None
                     if status_of(error) != 409:
                         raise
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another put is in progress: a later answer tells which one won
+            # 409: another put is in progress. The next answer says whether that put has succeeded.
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)
         raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 

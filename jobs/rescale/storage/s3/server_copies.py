@@ -32,7 +32,7 @@ class ServerCopies:
         bucket, key = split_s3(uri)
 
         def request(parameters: dict[str, Any]) -> None:
-            # Only the bytes: tags need one more permission, and headers of the source do not belong to the result.
+            # Copy only the bytes: tags need one more permission, and headers of the source do not belong to the result.
             self._client.copy_object(
                 Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **parameters
             )
@@ -40,7 +40,7 @@ class ServerCopies:
         self._request_copy(uri, source, request)
 
     def copy_part(self, uri: str, upload: str, number: int, source: Span) -> str:
-        """Copy a part of an upload and return its ETag."""
+        """Copy a span into part `number` of an upload, and return the part's ETag."""
         bucket, key = split_s3(uri)
 
         def request(parameters: dict[str, Any]) -> str:

@@ -30,7 +30,9 @@ _OF_PROFILES = {
     "BUCKET": "check the name of the bucket and the AWS profile {}",
     **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
 }
-"""Wording of the settings that a side with a profile takes only from the profile."""
+"""Text for each setting in advice, for a side with an AWS profile (`{}`): such a side takes these settings only from
+it.
+"""
 
 
 def naming_store(error: E, side: StoreSide) -> E:
@@ -55,7 +57,7 @@ def _description(side: StoreSide) -> str:
 
 
 def _part_for_side(part: str | Mention, side: StoreSide) -> str | Mention:
-    """Return a part of advice that names the variables, or the profile, of a side."""
+    """Return a part of advice with the setting in it worded for a side: by its own variables or its AWS profile."""
     if not isinstance(part, Mention) or part.about is not About.SETTING:
         return part
     profile, text = profile_of(side, os.environ), part.text
