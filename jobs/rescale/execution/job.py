@@ -41,7 +41,8 @@ def job_parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the arguments that all jobs have.
 
-    `source` and `targets` are the attributes of the job's places (`add_profiles`).
+    `source` and `targets` name the arguments with the job's locations, from which `add_profiles` tells which side is
+    which.
     """
     parser = StrictArgumentParser(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
@@ -88,7 +89,7 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 
 
 def proof_of(arguments: argparse.Namespace) -> Proof:
-    """Return the depth of the comparison; by default every record is compared."""
+    """Return the kind of proof that `--proof` requests; by default, every record is compared."""
     return Proof(arguments.proof or Proof.RECORDS)
 
 
@@ -118,7 +119,10 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 
 
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
-    """Run `body`, one of several steps of a job, and write its result or error to `result_uri`. Raises its error."""
+    """Run `body`, one of several steps of a job, and write its result or error to `result_uri`.
+
+    Raises the error of `body`, too.
+    """
     store = open_store(result_uri)
     if exists(result_uri):
         store.delete([result_uri])
@@ -157,7 +161,8 @@ def end_with_standard_input() -> None:
 
 
 def _wait_for_end_of_input() -> None:
-    """End the process group when standard input ends; no process writes to it, so a read returns only then.
+    """End the process group when standard input ends. Nobody writes to standard input, so a read returns only at its
+    end.
 
     A JVM ends when this process ends, except while the JVM starts: then it may fail to write its port into the removed
     scratch directory, and run on.

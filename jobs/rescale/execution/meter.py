@@ -1,7 +1,7 @@
 """Counters of a step's work: records, stages, requests to the store, memory.
 
-The store counts requests; records and stages are counted here. A task returns its worker's counts, which are added to
-the driver's; the counts of a lost task are lost.
+`storage` counts requests; this module counts records and stages. A task returns the counts of its worker, which are
+added to the driver's counts. The counts of a lost task are lost.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Reading:
-    """State of a meter at one instant: its own counts, and the lengths of its lists."""
+    """State of a meter at one instant: the counts of this process, and the lengths of the meter's lists."""
 
     own: StepCounters
     workers: int
@@ -68,7 +68,7 @@ class Reading:
 
 
 class Meter:
-    """Counts from the start of the process on; safe to use from many threads."""
+    """Counts records and stages from the start of the process on; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -144,7 +144,7 @@ METER = Meter()
 
 
 def _peak_of_memory() -> int:
-    """Return this process's peak memory, in bytes, since the peak was last reset."""
+    """Return this process's peak memory in bytes, since `_reset_peak` or, if that is not permitted, since its start."""
     with suppress(OSError):
         if match := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
             return int(match[1]) * 1024
@@ -153,7 +153,7 @@ def _peak_of_memory() -> int:
 
 
 def _reset_peak() -> None:
-    """Reset the peak memory (proc(5), `CLEAR_REFS_MM_HIWATER_RSS`); without permission, peaks are of its whole life."""
+    """Reset the peak memory of this process (proc(5), `CLEAR_REFS_MM_HIWATER_RSS`), if the system permits it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -12,9 +12,9 @@ from rescale.storage.store import open_store
 
 
 def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
-    """Copy the SST files of the plan that are not in its target yet, and remove those of older checkpoints.
+    """Copy the plan's SST files that are not in its target yet, and remove files of older checkpoints from the target.
 
-    Raises `RequestError` if the target is claimed or discarded meanwhile; the new copies are then removed.
+    Raises `RequestError` if the target is claimed or discarded during the copy. The new copies are then removed.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     sizes = prepared_sizes(plan)

@@ -34,7 +34,7 @@ class ByteAction(Enum):
 
     READ = "to read", "read"
     READ_ON_BOTH_SIDES = "to read on both sides", "read on both sides"
-    """Read in source and result, or in two snapshots."""
+    """Bytes of source and result, or of two snapshots, are read."""
     WRITTEN = "to write", "written"
     COPIED = "to copy", "copied"
 
@@ -87,10 +87,10 @@ class Progress:
         return (self.total - done) / rate if rate is not None and done < self.total else None
 
     def _bytes_per_second(self, now: float, done: int) -> float | None:
-        """Return bytes per second since the first bytes, before which tasks start and loops compile; None if unknown.
+        """Return bytes per second since the first bytes were done; None if unknown.
 
-        Loops may also be compiled later, so the rate is unknown until a hundredth of the bytes is done, and either a
-        tenth is done or some time has passed.
+        Before the first bytes, tasks start and loops are compiled. Loops may also be compiled later, so the rate is
+        unknown until a hundredth of the bytes is done, and either a tenth is done or some time has passed.
         """
         first, before = self._first_update or (now, done)
         if done < self.total * _LEAST_FRACTION_FOR_ESTIMATE:

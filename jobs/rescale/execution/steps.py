@@ -132,9 +132,9 @@ def validate_published(
 ) -> Certificate:
     """Compare a published result with its source, without a plan; return a certificate without writing it.
 
-    A certificate beside the result must belong to the result, and files that the result refers to must be as certified.
-    An empty `declared_surgery` means the surgery of that certificate. Raises `RequestError` if the requested `proof` is
-    impossible.
+    If there is a certificate beside the result, it must belong to the result, and files outside of the target that the
+    result refers to must be as certified. If `declared_surgery` is empty, the surgery in that certificate applies.
+    Raises `RequestError` if the requested `proof` is impossible.
     """
     if proof is Proof.CHANGES:
         raise RequestError(
@@ -178,7 +178,7 @@ def validate_published(
 
 
 def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the certified hash formulas by operator id, except where others were `requested`.
+    """Return the certified hash formulas by operator id, except for operators whose hash rule is `requested`.
 
     The comparison tests a certified formula, since it hashes every key. A function is never taken from the certificate:
     anyone who can write beside the result could choose the code that is imported and called here.
@@ -207,7 +207,7 @@ def _certified_function(certified: Certificate, label: str | None) -> str | None
 
 
 def _refuse_incomplete(source: Snapshot) -> None:
-    """Raise `SnapshotError` if files are missing that operators of the result need."""
+    """Raise `SnapshotError` if files are missing that `source`, the source after the surgery, needs."""
     if source.missing:
         raise SnapshotError(
             "files of the source are missing, so the result cannot be compared with it",
@@ -219,7 +219,9 @@ def _refuse_incomplete(source: Snapshot) -> None:
 
 
 def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
-    """Compare everything but state, with hash rules that are derived from the source."""
+    """Compare everything but state. The rules by which keys get key groups are derived from the source and from
+    `hashes`.
+    """
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
@@ -273,7 +275,7 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 @_nothing_published()
 def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
-    """Move the streams of `slots`, and write their handles under the name `step`; running it again resumes it.
+    """Move the streams of `slots`, and write their new handles under the name `step`. A second call resumes the first.
 
     `progress_name` is the name of the step in its progress lines.
     """

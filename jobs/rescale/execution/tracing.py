@@ -1,9 +1,9 @@
-"""Trace spans of a step and of its stages, sent over OTLP (HTTP) as configured by OpenTelemetry's variables.
+"""Exports trace spans of a step and of its stages over OTLP (HTTP), as configured by OpenTelemetry's variables.
 
 Spans are only made if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the variable that is only for traces) names a collector and the
 SDK is installed (the extra `tracing`). The parent of a step's span is named by `TRACEPARENT` (W3C Trace Context). A
-collector that does not answer costs seconds at the end, but never fails a run. Times are one reading of the wall clock
-plus differences of the monotonic clock, since the wall clock may be set back during a run.
+collector that does not answer costs seconds at the end, but never fails a run. A time is the first reading of the wall
+clock plus a difference of the monotonic clock, since the wall clock may be set back during a run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _exported = _Exported()
 
 @contextmanager
 def traced(step: str) -> Iterator[None]:
-    """Make a span of the block and of each stage that ends in it; an inner step makes the spans of its own stages."""
+    """Make a span of the block, and one of each stage that ends in the block.
+
+    Stages that end in an inner `traced` block get their spans there.
+    """
     provider = _tracer_provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
     if provider is None:
         yield
@@ -95,7 +98,7 @@ def _first_instant() -> tuple[int, float]:
 
 @cache
 def _tracer_provider() -> TracerProvider | None:
-    """Return this process's provider; None if the SDK is not installed."""
+    """Return this process's provider of tracers; None if OpenTelemetry's SDK is not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource

@@ -15,7 +15,9 @@ MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes and returns them by their offsets (`places`); more than `MEMORY` bytes go to a file."""
+    """Stores bytes, and returns them by the offset (place) at which they were stored; more than `MEMORY` bytes go to a
+    file.
+    """
 
     def __init__(self) -> None:
         self.size = 0
@@ -30,7 +32,7 @@ class BlockBuffer:
             self._scratch.close()
 
     def append(self, data: memoryview) -> int:
-        """Store the data and return its place."""
+        """Store the data and return its offset in the buffer."""
         place = self.size
         try:
             if self._scratch is None and place + len(data) > len(self._memory):
@@ -46,7 +48,10 @@ class BlockBuffer:
         return place
 
     def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Return bytes, and the offsets in them of the blocks at `places`. Raises `StoreError` if the file is short."""
+        """Return bytes, and the offset of each block in them. `places` are the blocks' offsets in the buffer.
+
+        Raises `StoreError` if the scratch file is too short.
+        """
         if self._scratch is None:
             return self._memory, places
         self._scratch.flush()

@@ -1,9 +1,9 @@
-"""Blocks on their way through the shuffle: rows of bytes, each with an index of the blocks in it.
+"""Packs blocks into the rows of bytes that the shuffle sends, each with an index of the blocks in it.
 
     Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last:u32 }*  blocks
 
-A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
-record of a block begins. Blocks of one cell are sorted by unit and batch: they and their records keep the source's
+A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is the offset in
+a block of its last record. Blocks of one cell are sorted by unit and batch: they and their records keep the source's
 order.
 """
 
@@ -40,7 +40,10 @@ class BlockSorter:
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
-        """Return the index of the blocks in the order of their cells, and their bytes end to end."""
+        """Sort a batch into blocks; return their index, in the order of their cells, and their bytes end to end.
+
+        `states` and `groups` have the new state id and the new key group of each record.
+        """
         from rescale.execution.rekeying import sort_loop
 
         size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
@@ -70,7 +73,11 @@ class BlockSorter:
 def write_rows(
     operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (index of the border before the row, row); all blocks of a row lie between the same two `borders`."""
+    """Pack blocks into rows; yield (section, row).
+
+    The cells in `borders` divide the blocks into sections: section i begins at cell `borders[i]`. A row has blocks of
+    one section only.
+    """
     ends = np.cumsum(index["size"], dtype=np.int64)
     sections = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
     first = 0

@@ -1,4 +1,4 @@
-"""External sort of cells that do not fit into memory, for a writer that needs records in the order of their keys.
+"""Sorts cells (key group and state) that do not fit into memory, for a writer that needs records in the order of keys.
 
 The writer itself sorts a cell that fits into memory. Of a larger cell, as many blocks as fit are sorted at once, and
 the sorted runs are merged.
@@ -19,7 +19,9 @@ WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
-    """Return the same records; cells that are too large are sorted into new blocks, stored in the buffer."""
+    """Return blocks with the same records. Cells that are too large for memory are sorted into new blocks in the
+    buffer.
+    """
     firsts, sizes = windows.cells(blocks)
     ends = np.append(firsts[1:], len(blocks))
     parts, at = [], 0

@@ -21,7 +21,7 @@ def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Byte
 
 @compiled
 def _record_end(data: Bytes, at: Long, end: Long) -> Long:
-    """Return the end of the record at `at`; a lower bound beyond `end` if the record is not loaded completely."""
+    """Return the end of the record at `at`. If the record is not loaded completely, return an offset beyond `end`."""
     if end - at < LENGTH_SIZE:
         return at + LENGTH_SIZE
     limit = at + LENGTH_SIZE + read_u32(data, at)
@@ -101,7 +101,9 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
 
 @compiled
 def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
-    """Return whether a run's next record precedes the other run's, if the first eight bytes of their keys are equal."""
+    """Return whether the next record of `run` precedes that of `other_run`; the first eight bytes of their keys are
+    equal.
+    """
     begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
     size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])
     for i in range(min(size, other_size)):

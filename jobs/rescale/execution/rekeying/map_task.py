@@ -26,10 +26,11 @@ BATCHES = 8
 
 @dataclass(frozen=True)
 class MapTask:
-    """Reads units and yields (partition, row): blocks for writers, packed receipts or an error for `receipt_partition`.
+    """Reads units, and yields (partition, row) pairs for the shuffle.
 
-    The task of `receipt_partition` adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
-    `report_bytes` is called with the number of bytes read since its last call.
+    Rows for writers have blocks. Rows for `receipt_partition`, whose task adds them up, have a receipt or an error.
+    `whole_entries` is `KeyedWriter.whole_entries`. `report_bytes` is called with the number of bytes read since its
+    last call.
     """
 
     plan: Plan
@@ -60,7 +61,7 @@ class MapTask:
 
 
 class _OperatorSorter:
-    """Sorts units of one operator, whose new streams are split into `ranges`."""
+    """Sorts the records of one operator's units into blocks for the write `ranges` of its new streams."""
 
     def __init__(
         self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange], reader: SourceReader

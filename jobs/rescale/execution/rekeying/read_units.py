@@ -12,9 +12,9 @@ from rescale.snapshot.places import StreamPlace
 
 
 class ReadUnit(NamedTuple):
-    """A source of the operator with number `operator`, or a part of the source if it is a stream.
+    """A source, or a part of a source, that a task reads at once.
 
-    `number` is the index of this unit among all units.
+    `number` is the index of this unit among all units, `operator` the index of the operator in the plan.
     """
 
     number: int
@@ -33,7 +33,7 @@ class ReadUnit(NamedTuple):
 
 
 def split_into_read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
-    """Split the sources of all `rekeyings` (by operator number) into units.
+    """Split the sources of all `rekeyings`, which are by index of the operator in the plan, into units.
 
     Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.
     """

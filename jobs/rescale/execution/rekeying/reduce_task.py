@@ -17,10 +17,11 @@ from rescale.text.errors import RescaleError
 
 @dataclass(frozen=True)
 class ReduceTask(Generic[Work, Result]):
-    """Writes the ranges of a partition from its rows; yields a final error in place of a result.
+    """Writes the ranges of a partition from its rows, and yields the results. A final error is yielded instead of
+    raised.
 
     `work_items` has the pickled work items of each partition: a task unpickles only its own. `states` has the number of
-    states by operator.
+    states of each operator, by the operator's index in the plan.
     """
 
     plan: Plan

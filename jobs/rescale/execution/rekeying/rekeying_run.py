@@ -1,7 +1,7 @@
-"""The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
+"""Runs the rekeying of all streams, on the driver: one pass for each type of stream, which has a writer of its own.
 
-A pass first reads and sorts everything. It writes nothing before the size of every block is known, and every record of
-the source has proved to lie in the key group of its key.
+A pass first reads and sorts everything. Before it writes anything, it knows the size of every block, and has checked
+that every record of the source lies in the key group of its key.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ WRITERS: Mapping[type[RekeyedStream], Callable[[Plan], KeyedWriter[Any, Any]]] =
 def rekey_streams(
     plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing_sizes: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Write the rekeyed streams in the slots; return their handles.
+    """Write the rekeyed streams of `slots`; return their handles.
 
-    Operators whose source is in order are left to `convert_databases`. `existing_sizes` has the sizes of the target's
-    files by name.
+    Operators that need no shuffle (`is_in_order`) are left to `convert_databases`. `existing_sizes` has the sizes of
+    the target's files by name.
     """
     by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
@@ -64,7 +64,10 @@ def _rekey(
     tasks: Tasks,
     existing_sizes: Mapping[str, int],
 ) -> list[WrittenHandle]:
-    """Write the streams of `rekeyings` of one type, by operator number; return their handles."""
+    """Write the streams of `rekeyings`, all of one type; return their handles.
+
+    `rekeyings` are by the operator's index in the plan. `existing_sizes` has the sizes of the target's files by name.
+    """
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
     units = split_into_read_units(rekeyings)
     receipt_partition = ranges[-1].partition + 1
@@ -93,7 +96,10 @@ def _write(
     work_items: Sequence[Work],
     states: Mapping[int, int],
 ) -> list[Result]:
-    """Return the result of each work item; `states` has the number of states by the operator's number."""
+    """Write all ranges, and return the result of each work item.
+
+    `states` has the number of states of each operator, by the operator's index in the plan.
+    """
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in work_items:
         by_partition[work.range.partition].append(work)

@@ -20,7 +20,9 @@ _BLOCK_FIELDS = np.dtype(
 
 @dataclass(frozen=True)
 class SortedBlocks:
-    """Blocks of an operator for a writer (`Blocks`); the buffer has their bytes at `places`."""
+    """Blocks of one operator, as a writer gets them (`writers.protocol.Blocks`). Their bytes are in `buffer`, at
+    `places`.
+    """
 
     number_of_states: int
     cells: Longs
@@ -77,7 +79,7 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
             part[name] = row.blocks[name]
         part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
-    joined = b"".join(part.data for part in parts)  # `concatenate` compares the fields of all parts
+    joined = b"".join(part.data for part in parts)  # faster than np.concatenate, which compares the dtypes of all parts
     blocks = np.frombuffer(joined, _BLOCK_FIELDS)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

@@ -16,7 +16,7 @@ _COMPRESSION_LEVEL = 1
 
 
 class Receipt(NamedTuple):
-    """Receipt of a task for an operator: the bytes of its blocks, by cell."""
+    """Bytes of the blocks that one map task has sent for an operator, by cell (key group and state)."""
 
     operator: int
     cells: Longs

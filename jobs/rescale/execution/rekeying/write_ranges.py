@@ -1,9 +1,10 @@
-"""Assignment of the new streams' write ranges to the partitions of the shuffle.
+"""Cuts the new streams into write ranges, and assigns these to the partitions of the shuffle.
 
 A large stream has many ranges, so that the number of subtasks does not limit the number of tasks; many small streams
-share a partition. The cuts between ranges change no byte of a file, but ranges become parts of its upload, and its ETag
-depends on these parts. So cuts depend on the plan alone: a run that resumes with fewer cores writes the same files as
-tasks of the lost run that are still active. Only the number of ranges in a partition depends on the cores.
+share a partition. The cuts between ranges change no byte of a file, but ranges become parts of its upload, and the ETag
+of the file depends on these parts. So cuts depend on the plan alone: a run that resumes with fewer cores writes the
+same files as tasks of the lost run that are still active. Only the number of ranges in a partition depends on the
+cores.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 
 _RANGES = 256
-"""Least number of ranges into which the state is split, unless they would be smaller than a part of an upload."""
+"""Smallest number of ranges into which the state is split, unless a range would be smaller than a part of an upload."""
 
 _TASKS_PER_CORE = 2
 
@@ -26,7 +27,10 @@ _TASKS_PER_CORE = 2
 def plan_write_ranges(
     plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[Rekeying, int], int | None], cores: int
 ) -> list[WriteRange]:
-    """Return the ranges of all streams, in the order of operator and key group; `rekeyings` are by operator number."""
+    """Return the ranges of all streams, in the order of operator and key group.
+
+    `rekeyings` are by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
+    """
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
     cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
     size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)

@@ -1,4 +1,4 @@
-"""Records of key groups that are not canonical, read from storage: raw keyed timers and heap state."""
+"""Reads raw keyed timers and heap state from storage, as records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BlockReader(Protocol):
 
 
 class BlockRecords:
-    """Records of key groups of `files`, given as (number, extent)."""
+    """Reads the records of some key groups, given as (key group, extent in `files`)."""
 
     def __init__(self, reader: BlockReader, files: SnapshotFiles, groups: Sequence[tuple[int, Extent]]) -> None:
         self._reader = reader

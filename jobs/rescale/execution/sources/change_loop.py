@@ -26,7 +26,10 @@ def _order_of_rows(
     new_groups: Longs,
     j: int,
 ) -> Long:
-    """Compare the keys of old row i and new row j: negative, 0 or positive. A side without more rows comes last."""
+    """Compare the keys of old row i and new row j: negative, 0 or positive.
+
+    If one side has no row with that index, the row of the other side comes first.
+    """
     if i == len(starts):
         return np.int64(1)
     if j == len(new_starts):
@@ -53,10 +56,11 @@ def mark_differences(
     removed: Flags,
     added: Flags,
 ) -> tuple[int, int]:
-    """Mark the old rows that were `removed` and the new rows that were `added`.
+    """Mark the old rows that were removed and the new rows that were added, in the flags `removed` and `added`.
 
-    Stops when all rows of one side are compared, unless this side has no more rows (`is_end`, `is_new_end`). Returns
-    the numbers of old and of new rows that were compared.
+    A row with a new value is marked on both sides. Stops at the last row of a side, whose later rows are not loaded
+    yet; if `is_end` (`is_new_end`), the old (new) side has no later rows, so all rows of the other side are marked.
+    Returns the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
     while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
@@ -98,7 +102,8 @@ def put_changes(
 ) -> int:
     """Write a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
 
-    Every key begins with the `prefix` bytes of its key group. Returns the number of records.
+    The records are written to `data`, `starts`, `key_ends`, `ends` and `groups`. Every key begins with the `prefix`
+    bytes of its key group. Returns the number of records.
     """
     i, j, count, at = 0, 0, 0, np.int64(0)
     while i < len(old_starts) or j < len(new_starts):

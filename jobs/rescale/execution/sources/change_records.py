@@ -1,15 +1,15 @@
-"""Rows in which two checkpoints of one RocksDB directory differ, found without reading the files that they share.
+"""Finds the rows in which two checkpoints of one RocksDB directory differ, without reading the files that both have.
 
 A key can only have changed if it has a row in a file that only one of the two checkpoints has: compactions move rows
-from file to file, and drop only hidden or expired ones. So these files are read, except for those that, by the
+from file to file, and drop only hidden or expired rows. So these files are read, except for files that, by the
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
-too. Most of the rows were only moved, which their entries show (`changed_keys`). The values of all other keys are
-looked up in both databases and compared, because entries do not show every change:
+too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). The values of all other
+keys are looked up in both databases and compared, because entries do not show every change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
 * An element added to a list changes a value whose other elements lie in other files.
-* A range tombstone affects rows of any file, so within it all rows of both sides are compared.
+* A range tombstone deletes rows of any file, so all rows of both checkpoints in its range are compared.
 
 A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone.
 """
@@ -42,7 +42,7 @@ _KEYS_AT_ONCE = 1 << 14
 
 
 class ChangeReader:
-    """Reads the changes of a place, state by state."""
+    """Reads the changes between the two checkpoints of a `ChangePlace`, state by state."""
 
     def __init__(self, max_parallelism: int, files: SnapshotFiles, place: ChangePlace[KeyedHeader | None]) -> None:
         self._max_parallelism = max_parallelism
@@ -69,10 +69,13 @@ class ChangeReader:
     def _changed_keys(
         self, state: str, before: ComparedDatabase | None, after: ComparedDatabase | None
     ) -> Iterator[Keys]:
-        """Return all keys that may have changed, in order; a side is None if it does not have the state."""
+        """Return all keys of a state that may have changed, in order.
+
+        `before` or `after` is None if that checkpoint does not have the state.
+        """
         key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
-        ranges = [(begin, end)]  # all keys of the side that has the state
+        ranges = [(begin, end)]  # if a side lacks the state: all keys of the other side
         candidates: Iterator[Keys] = iter(())
         if before is not None and after is not None:
             earlier, later = before.own_tables(state), after.own_tables(state)
@@ -115,7 +118,7 @@ class ChangeRecords:
         """Check nothing, because RocksDB checks its own files and their blocks."""
 
     def _records(self, changes: Changes) -> Records:
-        """Return a record for each key of some changes: its new value behind `VALUE`, or `DELETION`."""
+        """Return a record for each changed key. Its value is `VALUE` followed by the new value, or `DELETION`."""
         from rescale.execution.sources.change_loop import put_changes
 
         removed, added = changes
@@ -176,7 +179,7 @@ def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
 
 
 def _key_windows(batches: Iterable[Keys]) -> Iterator[Keys]:
-    """Yield the same keys, up to `_KEYS_AT_ONCE` at a time, which one request looks up."""
+    """Yield the keys of `batches` in batches of up to `_KEYS_AT_ONCE`, each of which one request looks up."""
     gathered: list[Keys] = []
     for keys in batches:
         gathered.append(keys)

@@ -21,8 +21,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 Windows = Sequence[KeyGroupRange]
 WindowedRecords = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[WindowedRecords]]
-"""Takes windows, and returns a generator for each part of the materialised state. The generator yields the records of
-one window after the other; they must be read before those of the next window."""
+"""Takes ranges of key groups, the windows. Returns a generator for each part of the materialised state.
+
+The generator yields, for each window, an iterator over the records in it, to be exhausted before the next window.
+"""
 
 
 @dataclass(frozen=True)

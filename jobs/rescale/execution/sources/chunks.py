@@ -1,4 +1,4 @@
-"""Long runs of bytes as chunks of bounded size."""
+"""Splits long runs of bytes, which come in chunks of bounded size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database whose changes are read (`change_records`): its own files, and the rows of its keys."""
+"""Opens the RocksDB database of a checkpoint that is compared with another checkpoint (`change_records`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from rescale.storage.scratch import scratch_directory
 def compared_database(
     side: ChangeSide[KeyedHeader | None], files: SnapshotFiles, max_parallelism: int
 ) -> Iterator[ComparedDatabase]:
-    """Fetch and open the database of a side for the block; files that both sides have are fetched in parts."""
+    """Fetch and open the database of one checkpoint for the block.
+
+    Of files that the other checkpoint also has, only the needed parts are fetched.
+    """
     listed, own = listed_files(files, side.database.files), frozenset(side.own)
     states = require_header(side.database.header).names
     shared = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own]
@@ -67,9 +70,9 @@ class ComparedDatabase:
         return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
 
     def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
-        """Yield the keys of all live rows in sorted, disjoint ranges.
+        """Yield the keys of all live rows in the given ranges, which are sorted and disjoint.
 
-        Opens a second database, since rows are looked up in the first one in between.
+        Opens a second database, since callers look up rows in the first one while they iterate.
         """
         self.parts.fetch_all([file.name for file in self.live_files(state)])
         with guarded_database(self.directory, self.states) as database:

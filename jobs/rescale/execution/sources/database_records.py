@@ -22,9 +22,10 @@ from rescale.storage.scratch import scratch_directory
 
 @dataclass(frozen=True)
 class DatabaseRecords:
-    """Reads all rows in a directory's key groups, state by state in the order of its header.
+    """Reads all rows in the given key groups of a RocksDB directory, state by state in the order of its header.
 
-    `file_extents` has the name and the extent in `files` of each file. `times` multiplies the usual size of a batch.
+    `file_extents` has the directory's files, as (name, extent in `files`). `times` multiplies the usual size of a
+    batch.
     """
 
     max_parallelism: int
@@ -39,7 +40,7 @@ class DatabaseRecords:
             yield from records
 
     def in_ranges(self, ranges: Iterable[KeyGroupRange]) -> Iterator[Iterator[Records]]:
-        """Yield the rows of each range of key groups; each is read before the next one."""
+        """Yield, for each range of key groups, an iterator over its rows, to be exhausted before the next range."""
         with database_of_snapshot(self.files, self.file_extents, self.header) as database:
             for key_groups in ranges:
                 yield self._rows(database, key_groups.intersection(self.key_groups))

@@ -18,7 +18,7 @@ _NOT_READ_YET = np.iinfo(np.int64).max
 
 
 class GroupRecords:
-    """Reads the records of key groups of `files`, given as (key group, extent), that lie end to end."""
+    """Reads the records of key groups that lie end to end, given as (key group, extent in `files`)."""
 
     def __init__(
         self,
@@ -43,13 +43,16 @@ class GroupRecords:
             yield from self._reader.read(numbers, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
-                error.offset = None  # it is an offset in the decompressed bytes, not in the file
+                error.offset = None  # this offset counts decompressed bytes, so it is not one in the file
             elif error.path is None:
                 error.offset = first.start + (error.offset or 0)
             raise error.located(path=self._files.uri(first)) from None
 
     def check_all_read(self, framed_bytes: int) -> None:
-        """Raise `IntegrityError` unless all bytes were records: bytes skipped on both sides would go unnoticed."""
+        """Raise `IntegrityError` unless the records and their framing add up to the bytes that were read.
+
+        Bytes that are skipped in source and result alike would otherwise go unnoticed.
+        """
         framed_bytes += ID_SIZE * len(self._groups)
         if self._size != framed_bytes:
             raise IntegrityError(

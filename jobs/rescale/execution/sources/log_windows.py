@@ -1,4 +1,4 @@
-"""Changes of a changelog by key groups, a bounded number of bytes at a time.
+"""Splits the changes of a changelog by key groups into windows of a bounded number of bytes.
 
 A log is ordered by time. A small log is held in memory. For a larger one, the bytes of each key group are counted
 first; then the changes are split into windows of consecutive key groups, each in its own scratch file.
@@ -43,7 +43,9 @@ _MOST_BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
-    """Windows of the changes in `sets` that lie in `key_groups`, with the state ids of `header`."""
+    """Splits the changes of `sets` in `key_groups` into windows of key groups. The changes get the state ids of
+    `header`.
+    """
 
     def __init__(
         self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
@@ -80,7 +82,10 @@ class LogWindows:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
     def _changes(self) -> Iterator[RawChange]:
-        """Yield the changes with the header's state ids; a log may reassign its own ids at each state description."""
+        """Yield the changes, with the state ids of the header.
+
+        The log has ids of its own, and each description of a state in it may assign a new one.
+        """
         ids: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._sets):
             if key_group == METADATA_GROUP:

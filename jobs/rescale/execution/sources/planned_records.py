@@ -1,4 +1,4 @@
-"""Sources of the records that get new key groups in a plan, and their operator's header and hash rule."""
+"""Prepares reading the records that get new key groups in a plan: their sources, header and hash rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class RekeyedOperator:
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
     def young_records(self) -> YoungRecords | None:
-        """Return the filter that leaves out old rows, by new state ids; None if all rows stay."""
+        """Return the filter that leaves out old rows, whose records have the new state ids; None if no rows are left
+        out.
+        """
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None

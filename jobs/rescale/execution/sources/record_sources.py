@@ -44,7 +44,7 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError
 
 RecordPlace: TypeAlias = Place[KeyedHeader | None]
-"""Place whose headers are parsed; None for a header with an unknown serializer."""
+"""A place whose headers are parsed. A header with an unknown serializer is None."""
 
 
 class RecordSource(NamedTuple):
@@ -80,7 +80,7 @@ class RecordSource(NamedTuple):
 
     @property
     def states(self) -> tuple[list[str], list[bool]]:
-        """Names of the states by state id, numbered where unknown, and whether each is a map."""
+        """Names of the states by state id, and for each whether it is a map. Unknown names are "state 0", "state 1"."""
         if self.header is None:
             return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
         states = self.header.states
@@ -94,11 +94,14 @@ class RecordBatches(Protocol):
         """Yield batches; errors name the file and the offset in it."""
 
     def check_all_read(self, framed_bytes: int) -> None:
-        """Raise `IntegrityError` unless all records have this framed size together; call it after the last batch."""
+        """Raise `IntegrityError` unless all bytes of the source were records; call it after the last batch.
+
+        `framed_bytes` is the size of all records, as `framed_size` computes it.
+        """
 
 
 class CountedBatches:
-    """Batches whose records the meter counts, without the `old` rows of a source with cutoffs."""
+    """Batches without the rows that are older than the source's cutoffs (`old`). The meter counts all records."""
 
     def __init__(self, batches: RecordBatches, old: OldRecords | None) -> None:
         self._batches = batches
@@ -117,7 +120,9 @@ class CountedBatches:
         return {} if self._old is None else self._old.left_out
 
     def check_all_read(self, framed_bytes: int) -> None:
-        """Check as `RecordBatches` do; `framed_bytes` is the framed size of the yielded records, without old rows."""
+        """Call `RecordBatches.check_all_read`. `framed_bytes` is the framed size of the yielded records, without old
+        rows.
+        """
         self._batches.check_all_read(framed_bytes + (0 if self._old is None else self._old.bytes))
 
 
@@ -208,7 +213,7 @@ class SourceReader:
 
 
 def sources_of(holder: KeyedStateHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:
-    """Yield the sources of a holder of keyed state or timers in a snapshot, each as large as a task reads at once.
+    """Yield the sources of keyed state or timers of a snapshot (`holder`), each as large as a task reads at once.
 
     Rows that are older than the `cutoffs` are left out.
     """

@@ -1,4 +1,4 @@
-"""Runs of bounded size, of key groups and of extents that lie end to end: a task reads one run at once."""
+"""Groups key groups and extents that lie end to end into runs of bounded size. A task reads one run at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Group items, each of which `follows` the one before, into runs that a task reads at once."""
+    """Group items into runs of bounded size. A run also ends if the next item does not follow the last (`follows`)."""
     run: list[T] = []
     total = 0
     for item in items:
@@ -30,12 +30,12 @@ def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Call
 
 
 def extent_runs(extents: Iterable[Extent]) -> Iterator[list[Extent]]:
-    """Group extents that lie end to end into bounded runs."""
+    """Group extents into runs of bounded size. The extents of a run lie end to end."""
     return bounded_runs(extents, adjacent, lambda extent: extent.length)
 
 
 def group_runs(groups: Iterable[tuple[int, Extent]]) -> Iterator[list[tuple[int, Extent]]]:
-    """Group numbered key groups that lie end to end into bounded runs."""
+    """Group key groups, given as (number, extent), into runs of bounded size. The extents of a run lie end to end."""
     return bounded_runs(groups, lambda last, group: adjacent(last[1], group[1]), lambda group: group[1].length)
 
 
@@ -50,9 +50,10 @@ def span(extents: Sequence[Extent]) -> Extent:
 
 
 def key_group_runs(first: int, sizes: Sequence[int], limit: int) -> Iterator[tuple[KeyGroupRange, int]]:
-    """Yield runs of the key groups from `first` on, whose `sizes` are given in bytes, with the bytes of each run.
+    """Yield runs of consecutive key groups, with the bytes of each run.
 
-    A run has at most `limit` bytes, unless a single key group is larger.
+    `sizes` has the bytes of each key group from `first` on. A run has at most `limit` bytes, unless a single key group
+    is larger.
     """
     last, filled = first + len(sizes) - 1, 0
     for key_group, size in enumerate(sizes, first):
