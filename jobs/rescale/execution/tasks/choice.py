@@ -32,10 +32,10 @@ R = TypeVar("R")
 def step_tasks(
     name: str, master: str | None, work: int | None = None, *, on_driver: bool = False
 ) -> Iterator[TasksOnDemand]:
-    """Provide tasks inside the block; Spark, if it starts, has executors for `work` bytes (`spark_context`).
+    """Provide tasks inside the block. If Spark starts, it has executors for `work` bytes (`spark_context`).
 
-    Little work runs in this process if the master is local, or if the work is `on_driver`: other work may need a
-    key-hash function that is only installed on the executors.
+    Little work runs in this process if the master is local, or if `on_driver` is True. Otherwise the executors run it,
+    too: it may need a key-hash function that is only installed there.
     """
     notify_once(say_compiling)
     local = local_master(master)

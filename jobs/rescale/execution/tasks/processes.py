@@ -25,10 +25,10 @@ R = TypeVar("R")
 
 @contextmanager
 def process_tasks(cores: int) -> Iterator[ProcessTasks]:
-    """Provide tasks inside the block, in up to `cores` worker processes, which start when there is work for them.
+    """Provide tasks inside the block, in up to `cores` worker processes.
 
-    They inherit this process's environment as it is now. When the block ends, or SIGTERM ends this process, the workers
-    and their scratch directories are removed.
+    The workers start when there is work for them, with the environment that this process has now. When the block ends,
+    or SIGTERM ends this process, the workers and their scratch directories are removed.
     """
     with ExitStack() as cleanup:
         places = own_directories(scratch_directories(), ScratchKind.TASKS, cleanup)

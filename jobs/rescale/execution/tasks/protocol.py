@@ -21,7 +21,7 @@ MakeSender = Callable[[Callable[[int], None]], Sender[U]]
 """Factory of each task's sender; its argument is a function to which the sender reports the bytes done."""
 
 Weighed = Sequence[tuple[int, U]]
-"""Units, each with its weight in bytes."""
+"""Units with their weights, as (weight in bytes, unit)."""
 
 
 class Shuffled(Protocol):
@@ -37,7 +37,7 @@ class Shuffled(Protocol):
 
 
 class Tasks(Protocol):
-    """Executes work in tasks. A task returns a final error instead of raising it, which would repeat the task."""
+    """Runs work in tasks. A task returns a final error instead of raising it, so that the task is not tried again."""
 
     @property
     def cores(self) -> int:
@@ -54,4 +54,4 @@ class Tasks(Protocol):
         """
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
-        """Send rows from every unit to `partitions` partitions."""
+        """Return a shuffle whose senders (`make_sender`) send the rows of every unit to `partitions` partitions."""

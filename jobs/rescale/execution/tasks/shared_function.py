@@ -23,7 +23,7 @@ class SharedFunction(Generic[W]):
 
     packed: bytes
     protected: tuple[str, ...]
-    """Directories that tasks must not change, as in the process that sends the work."""
+    """Directories that tasks must not change. They are protected in the process that sends the work."""
 
     @classmethod
     def pack(cls, work: W) -> SharedFunction[W]:

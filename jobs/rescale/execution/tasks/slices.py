@@ -41,13 +41,14 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 Outcome = tuple[R | None, RescaleError | None]
-"""The result of a unit, or its final error."""
+"""Result of a unit and None, or None and the final error of the unit."""
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Split units into slices, one for each task, bounded in bytes and number of units; at least one for every core.
+    """Split units, given as (bytes, unit), into slices, one for each task.
 
-    Slices are larger if there would be more than `MOST_SLICES`.
+    A slice is bounded in bytes and number of units, so that there are at least `parallelism` slices if there are enough
+    units. Slices are larger if there would be more than `MOST_SLICES`.
     """
     total = sum(weight for weight, _ in units)
     limit = min(max(SLICE_BYTES, total // MOST_SLICES), max(1, total // parallelism))
@@ -68,8 +69,8 @@ def work_through(
 ) -> Iterator[Outcome[R]]:
     """Yield the outcome of every unit of a slice in order, up to the first final error.
 
-    `report_bytes` is called with the bytes done since its last call, by one thread at a time. All calls add up to the
-    weights.
+    `report_bytes` is called with the bytes done since its last call, by one thread at a time. In the end, these add up
+    to the weights of the units.
     """
     reporting = Lock()
 
@@ -104,7 +105,10 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:
-    """Return the results. Raises a final error if there is one; which of several does not depend on timing."""
+    """Return the results. Raises a final error if there is one.
+
+    Of several errors, the first in the order of their texts is raised, so timing does not matter.
+    """
     errors = [error for _, error in outcomes if error is not None]
     if errors:
         raise min(errors, key=str)

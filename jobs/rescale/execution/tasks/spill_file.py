@@ -1,10 +1,10 @@
-"""File with the rows that one task sends to tasks on the same machine.
+"""Writes and reads the file with the rows that one task sends to tasks on the same machine.
 
     File:   rows end to end  { offset:i64 size:i64 }*  { first:i64 }*
 
-After the rows come the place of each row, ordered by partition, the index of each partition's first place, and the
-number of places. So a reader of a partition reads only its own rows and places, and the length of a task's result does
-not depend on the number of rows.
+After the rows come two indexes. The first has offset and size of each row, ordered by partition. The second has, for
+each partition, the number of its first entry in the first index, and at the end the number of rows. So a reader of a
+partition reads only its own rows and entries, and the size of a task's result does not depend on the number of rows.
 
 A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.
@@ -53,7 +53,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
         with _room_in(folder):
             file.close()
     except BaseException:
-        with suppress(OSError):  # flushing may fail again
+        with suppress(OSError):  # closing flushes the file, which may fail again
             file.close()
         owned.unlink(path)
         raise

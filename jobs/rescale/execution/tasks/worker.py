@@ -1,6 +1,6 @@
-"""A worker: runs the tasks that come over a connection, until the other side is closed.
+"""A worker process: runs the tasks that come over a connection, until the driver closes it.
 
-The driver sends the work of a stage with the stage's first task, then its other tasks, one at a time. The worker
+The driver sends the function of a stage with the stage's first task, then its other tasks, one at a time. The worker
 reports the bytes done about every 0.2 s, and the result or an error at the end of each task.
 """
 
@@ -23,11 +23,11 @@ from rescale.text.errors import RescaleError, unexpected
 _SECONDS_BETWEEN_REPORTS = 0.2
 
 StageWork = Callable[[Any, Callable[[int], None]], Any]
-"""The work of a stage: from a task, and a function that counts the bytes done, to the task's result."""
+"""Function of a stage. Takes a task, and a function to which it reports the bytes done; returns the task's result."""
 
 
 class Task(NamedTuple):
-    """A pickled task (`packed`); `work` is the work of its stage, None if this worker has received that before."""
+    """A pickled task (`packed`). `work` is the function of its stage; None if this worker has already received it."""
 
     work: SharedFunction[StageWork] | None
     packed: bytes
@@ -40,7 +40,9 @@ class Report(NamedTuple):
 
 
 class EndedTask(NamedTuple):
-    """A task that has ended: the rest of the bytes done, its pickled result or its error, and its counts."""
+    """Sent when a task has ended: the bytes done since its last report, its pickled result or its error, and its
+    counts.
+    """
 
     done: int
     packed: bytes
@@ -49,7 +51,7 @@ class EndedTask(NamedTuple):
 
 
 def serve(connection: Connection) -> None:
-    """Work through tasks until the other side of the connection is closed."""
+    """Run tasks until the driver closes its side of the connection."""
     threading.Thread(target=_end_with_the_driver, args=(connection.fileno(),), daemon=True).start()
     work: SharedFunction[StageWork] | None = None
     with suppress(EOFError, OSError):
@@ -88,6 +90,6 @@ class _Reports:
 def _end_with_the_driver(descriptor: int) -> None:
     """End this process when the driver closes its side of the connection, even in the middle of a task."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # a hang-up is always reported
+    waiting.register(descriptor, 0)  # no event to wait for: poll(2) always reports a hang-up
     waiting.poll()
     os._exit(1)

@@ -31,7 +31,9 @@ _END_MILLISECONDS = 10_000
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process: the last `work` that it was sent, the number of its current task, and the task's bytes done."""
+    """A worker process: the last function (`work`) that was sent to it, the number of its current task, and its bytes
+    done.
+    """
 
     pid: int
     connection: Connection
@@ -42,7 +44,7 @@ class _Worker:
 
 @dataclass
 class WorkerPool:
-    """Up to `size` workers, which start when there are tasks for them, and have `environment`."""
+    """Up to `size` worker processes with the given `environment`, which start when there are tasks for them."""
 
     size: int
     environment: Mapping[str, str]
@@ -61,10 +63,11 @@ class WorkerPool:
         progress: Progress,
         is_last: Callable[[Any], bool] = lambda _: False,
     ) -> list[Any]:
-        """Return the results of all tasks in order; None for tasks that do not begin after a result that `is_last`.
+        """Return the results of all tasks in order.
 
-        Raises the first final error of a task, and the last error of a task that failed, or lost its worker, `ATTEMPTS`
-        times.
+        After a result for which `is_last` is True, no further task begins; the results of tasks that did not begin are
+        None. Raises the first final error of a task, and the last error of a task that failed, or lost its worker,
+        `ATTEMPTS` times.
         """
         stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
         try:
@@ -96,7 +99,7 @@ class WorkerPool:
             stage.attempts[number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
             worker.work = stage.work
-            with suppress(OSError):  # a worker that is gone is noticed below
+            with suppress(OSError):  # if the worker has ended, `_take_in` notices it
                 worker.connection.send(task)
 
     def _take_in(self, stage: _Stage) -> None:
@@ -158,7 +161,7 @@ class WorkerPool:
         if worker in self._workers:
             self._workers.remove(worker)
         gone = select.poll()
-        gone.register(worker.connection.fileno(), 0)  # a hang-up is always reported
+        gone.register(worker.connection.fileno(), 0)  # no event to wait for: poll(2) always reports a hang-up
         if not gone.poll(0):
             with suppress(OSError):
                 os.kill(worker.pid, signal.SIGKILL)

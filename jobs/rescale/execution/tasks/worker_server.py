@@ -59,14 +59,14 @@ The loops call no functions of a library.
 
 
 class WorkerServer:
-    """The server of this process's workers, seen from this process; it starts with the object.
+    """The driver's side of the server that forks workers. The server process starts with this object.
 
-    Its workers have `environment`, and the path of this process's modules.
+    Its workers have `environment`, and import modules from the same path as this process.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._control, theirs = socket.socketpair()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for this process alone
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C must not end the server
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
@@ -102,7 +102,9 @@ class WorkerServer:
             raise
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a worker that ends, once. Raises `OSError` if the server is gone."""
+        """Return the exit code of a worker that ends; call this once for a worker. Raises `OSError` if the server is
+        gone.
+        """
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
         return self._receive_answer()
 
@@ -140,7 +142,9 @@ def load_worker_modules() -> None:
 
 
 def load_common_loops() -> None:
-    """Load the machine code of the loops in these modules; for a process that waits for work, as it takes 0.25 s."""
+    """Load the machine code of the loops in `_COMMON_MODULES`. This takes 0.25 s, for which a process that waits has
+    time.
+    """
     from rescale.flink.compiled import load_cached_loops
 
     load_cached_loops(_COMMON_MODULES)

@@ -23,7 +23,10 @@ _SMALLEST_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
 _COPY_FACTOR = 4
-"""Size of a copied part, as a multiple of a written one. If the store refuses the copy, a task holds it in memory."""
+"""Size of a part that the store copies, as a multiple of a part that a task writes.
+
+If the store refuses the copy, a task holds the part in memory.
+"""
 
 
 class Cut(NamedTuple):
@@ -70,18 +73,20 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
 
 
 def copied_size(plan: Plan, size: int) -> int:
-    """Return the bytes that the store copies in one request, for a file of `size` bytes."""
+    """Return the size of the parts that the store copies, for a file of `size` bytes."""
     return max(_COPY_FACTOR * plan.part_size, part_size(plan, size))
 
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
-    """Return the smallest size of a copied part: large enough for the store's limit on the number of parts."""
+    """Return the smallest size of a copied part; with it, the stream keeps within the store's limit on the number of
+    parts.
+    """
     least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
     return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
 
 
 def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
-    """Return the place of a piece of a copied stream; None if that is not in the target's store."""
+    """Return the span of the source that a piece of a copied stream is. None if it is not a copy within one store."""
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]

@@ -36,16 +36,20 @@ def part_limits(plan: Plan) -> PartLimits:
 
 
 def part_size(plan: Plan, size: int) -> int:
-    """Return the part size for a file of about `size` bytes: as planned, or larger for fewer parts than a store allows.
+    """Return the part size for a file of about `size` bytes: the planned one, or a larger one so that the parts are few
+    enough.
 
-    The file has at most half of the allowed number of parts, since a range may end with a smaller part, and `size` may
-    be an estimate.
+    The file has at most half of the number of parts that the store allows, since a range may end with a smaller part,
+    and `size` may be an estimate.
     """
     return max(plan.part_size, -(-size // (part_limits(plan).most_parts // 2)))
 
 
 def number_of_parts(size: int, size_of_parts: int) -> int:
-    """Return the number of parts of `size_of_parts` bytes; the last may be twice as large, so that none is small."""
+    """Return the number of parts of `size_of_parts` bytes for `size` bytes.
+
+    The last part may be almost twice as large, so that no part is small.
+    """
     return max(1, size // size_of_parts) if size else 0
 
 
@@ -60,6 +64,9 @@ def unpack_receipts(receipts: bytes) -> list[str]:
 
 
 def report_refused_copies(progress: Progress, refused: Iterable[str]) -> None:
-    """Report once that the store refused copies; `refused` has its reasons, "" for copies that it made."""
+    """Report in the progress, once, that the store refused copies.
+
+    `refused` has the store's reason for each copy; "" for a copy that the store made.
+    """
     if reasons := sorted({reason for reason in refused if reason}):
         progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

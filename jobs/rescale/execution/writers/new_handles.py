@@ -70,9 +70,10 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
 
 
 class DirectoryFile(NamedTuple):
-    """A file of a RocksDB directory as it was written: `stored` is its name in the target.
+    """A file of a RocksDB directory as it was written: `stored` is its name in the target, `data` its content if
+    inline.
 
-    `refused` is the reason for which the store refused to copy it, or "".
+    `refused` is the store's reason for refusing to copy the file; "" if it did not refuse.
     """
 
     local_name: str
@@ -134,7 +135,7 @@ def _stream_of(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> St
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """Return the unique UUID of a place, which depends on the plan and the place alone."""
+    """Return a UUID for a subtask's handle or backend, the same in every run of the plan; `more` tells ids apart."""
     place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 

@@ -36,7 +36,7 @@ _FILES_AT_ONCE = 16
 
 
 class _Place(NamedTuple):
-    """Numbers of an operator in the plan, and of a stream in the operator."""
+    """Index of an operator in the plan, and index of a stream in the operator."""
 
     operator: int
     stream: int
@@ -106,7 +106,9 @@ def _write(
 
 
 def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
-    """Return whether threads suffice: the system, not Python, copies nearly all bytes between local files."""
+    """Return whether threads are as fast as processes: the system, not Python, copies nearly all bytes between local
+    files.
+    """
     if is_s3(plan.source) or is_s3(plan.target):
         return False
 
@@ -125,7 +127,7 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
-    """Return a handle for every stream, or one for all files of a directory."""
+    """Return the handles of an operator's written streams: one for each, but one for a whole RocksDB directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
     for stream in written:
@@ -138,7 +140,10 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
 
 
 def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
-    """Return the units of a stream, each of at least `least` bytes of parts; none if its file is complete."""
+    """Return the units in which a stream is written; none if its file is complete.
+
+    The parts of a unit have at least `least` bytes together, except for the last unit.
+    """
     operator, stream = _planned_stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)

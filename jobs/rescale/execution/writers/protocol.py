@@ -72,7 +72,7 @@ class Blocks(Protocol):
         """Offset in each block of its last record."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        """Return bytes in memory, and the offsets in them of the blocks `first` to `last` (exclusive).
+        """Load the blocks `first` to `last` (exclusive); return bytes, and the offset in them of each of the blocks.
 
         The blocks may be loaded from a file: load a bounded number of bytes at a time.
         """
@@ -104,9 +104,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """Stream `number` of `OperatorPlan.rekeyed`, of operator number `operator`, with its write ranges in order.
+    """The stream `OperatorPlan.rekeyed[number]` of the operator with index `operator` in the plan, with its write
+    ranges.
 
-    `blocks` has the bytes of its blocks: a row for each of its key groups, a column for each state.
+    `blocks` has the bytes of the stream's blocks: a row for each of its key groups, a column for each state.
     """
 
     operator: int

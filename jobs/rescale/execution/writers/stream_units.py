@@ -38,7 +38,8 @@ class StreamUnit(NamedTuple):
 class UnitResult(NamedTuple):
     """Result of a unit: the packed receipts of its parts, or the size of a whole stream and its key groups' lengths.
 
-    `data` is the content of an inline stream, `refused` the reason for which the store refused to copy, or "".
+    `data` is the content of an inline stream. `refused` is the store's reason for refusing to copy; "" if it did not
+    refuse.
     """
 
     operator: int
@@ -73,7 +74,9 @@ class UnitWriter:
     def _write_part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
     ) -> tuple[str, str]:
-        """Write a part; return its receipt, and the reason for which the store refused to copy it, or ""."""
+        """Write a part. Return its receipt, and the store's reason for refusing to copy the part ("" if it did not
+        refuse).
+        """
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
         store, part = open_store(uri), (uri, unit.token, number, cut.start)

@@ -94,7 +94,7 @@ class TranslatingWriter:
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Return one key group with its state ids translated by the table that its piece names."""
+        """Return the bytes of a key group, with its state ids translated if its first piece names a table of ids."""
         if not pieces or pieces[0].ids is None:
             return chunks
         table = self.operator.id_tables[pieces[0].ids]

@@ -57,7 +57,10 @@ class GroupWriter(Protocol):
         """Return a key group without records."""
 
     def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[Chunk]:
-        """Yield a key group in pieces; `blocks_of` returns the records of a state by its id, maybe repeatedly."""
+        """Yield the bytes of a key group in pieces.
+
+        `blocks_of` returns the records of the state with a given id; it may be called more than once for a state.
+        """
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,10 @@ def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
 
 
 def _record_blocks(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:
-    """Yield the records of a state in the key group whose cells begin with `first`."""
+    """Yield the records of a state in one key group, as (bytes, start, end) of each block.
+
+    `first` is the key group's first cell.
+    """
     if (blocks := by_cell.get(first + state_id)) is None:
         return
     for begin, end in windows(blocks):

@@ -34,7 +34,7 @@ def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
 
 
 def cells(blocks: Blocks) -> tuple[Longs, Longs]:
-    """Return the first block of each cell, and the bytes of all blocks of each cell."""
+    """Return the index of the first block of each cell, and the bytes of all blocks of each cell."""
     firsts = np.flatnonzero(np.diff(blocks.cells, prepend=-1))
     return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
 

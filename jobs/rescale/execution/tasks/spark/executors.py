@@ -1,7 +1,7 @@
-"""Number and size of executors: as many cores as there is work for, within the configured limits.
+"""Chooses number and size of executors: as many cores as there is work for, within the configured limits.
 
 A core processes slices of the state one after the other, so more cores than slices are useless. Besides its JVM, an
-executor runs a Python worker for each core; Spark counts their memory as overhead.
+executor runs a Python worker for each core; Spark counts the workers' memory as overhead.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 from rescale.planning.task_sizes import SLICE_BYTES
 
 _WORKER_MIB = 640
-"""Memory of a Python worker, with room for a large record."""
+"""Memory of a Python worker in MiB, with room for a large record."""
 _JVM_MIB = 384
-"""Memory of the JVM in addition to its heap."""
+"""Memory of the JVM in MiB, in addition to its heap."""
 
 
 class Executors(NamedTuple):
@@ -29,7 +29,7 @@ class Executors(NamedTuple):
 
     @property
     def overhead_mib(self) -> int:
-        """Memory of an executor in addition to its JVM's heap."""
+        """Memory of an executor in MiB, in addition to its JVM's heap."""
         return _JVM_MIB + _WORKER_MIB * self.cores
 
 

@@ -73,7 +73,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
             with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):
                 yield context
         finally:
-            with suppress(Py4JError, ConnectionError):  # a JVM that is gone has ended already
+            with suppress(Py4JError, ConnectionError):  # an error means that the JVM has already ended
                 context.stop()
 
 
@@ -118,7 +118,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
 def _check_registered(context: SparkContext) -> None:
     """Raise `StoreError` if no standalone master has answered.
 
-    Spark still returns a context then, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
+    Even without an answer, Spark returns a context, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
     master = context.master or ""
     if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
@@ -137,9 +137,11 @@ def _no_answer(master: str, cause: str) -> StoreError:
 
 @cache
 def _own_scratch() -> list[str]:
-    """Make scratch directories of this process: for the JVM's temporary files, then one in each place for Spark.
+    """Make scratch directories of this process: the first for the JVM's temporary files, the others for Spark's local
+    files.
 
-    They are deleted when this process ends, with whatever a killed JVM has left in them.
+    There is one of the others in each configured place. All are deleted when this process ends, with the files that a
+    killed JVM has left in them.
     """
     cleanup = ExitStack()
     atexit.register(cleanup.close)
@@ -160,7 +162,7 @@ def _short_scratch() -> str:
 
 @contextmanager
 def _local_directories(places: list[str]) -> Iterator[None]:
-    """Start a JVM inside the block with these local directories, if any, instead of this process's."""
+    """Let a JVM that starts in the block have `places`, if there are any, as SPARK_LOCAL_DIRS."""
     before = os.environ.get("SPARK_LOCAL_DIRS")
     if places:
         os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
@@ -177,8 +179,8 @@ def _local_directories(places: list[str]) -> Iterator[None]:
 def _temporary_files_in(places: list[str]) -> Iterator[None]:
     """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
 
-    A process that is killed while it waits for the JVM would leave this directory elsewhere. Without `places`, a
-    scratch directory is made for it.
+    Otherwise, a process that is killed while it waits for the JVM would leave the directory in the system's place for
+    temporary files. Without `places`, a scratch directory is made for it.
     """
     with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
         before, tempfile.tempdir = tempfile.tempdir, str(place)
@@ -225,6 +227,6 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
 
 
 def _with_attempts(master: str) -> str:
-    """Return a local master with a number of attempts: by default, `local[N]` fails at the first failure of a task."""
+    """Return a local master that tries a task `ATTEMPTS` times; plain `local[N]` would give up after one try."""
     local = local_master(master)
     return master if local is None or local.attempts else f"local[{local.threads},{ATTEMPTS}]"

@@ -19,13 +19,13 @@ class _CounterSum(AccumulatorParam[StepCounters]):
 
 
 def new_sum(context: SparkContext) -> Accumulator[StepCounters]:
-    """Return an accumulator for the counts of tasks (`counted_into`)."""
+    """Return an accumulator to which `counted_into` adds the counts of tasks."""
     return context.accumulator(StepCounters(), _CounterSum())
 
 
 @contextmanager
 def counted_into(total: Accumulator[StepCounters]) -> Iterator[None]:
-    """Add the counts of a task's work in the block to `total`, if it succeeds."""
+    """Add the counts of the block, which is the work of a task, to `total`. Adds nothing if the block fails."""
     before, task = METER.read(), TaskContext.get()
     yield
     done = METER.own_since(before)

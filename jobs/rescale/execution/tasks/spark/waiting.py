@@ -41,7 +41,7 @@ def watch(
 ) -> None:
     """Print the required `resources` after `first` seconds, then every `interval` seconds, until there are executors.
 
-    Ends silently if Spark has stopped, which code that uses Spark reports.
+    Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
     waited, due = 0.0, first
     with suppress(Py4JError, ConnectionError):

@@ -4,10 +4,10 @@ PySpark's daemon collects garbage after every task. With all modules loaded, thi
 compares 256 MB; so all objects that exist when a task begins are frozen (`gc.freeze`).
 
 At the end of a session, the JVM closes the sockets of idle workers and then stops the daemon, which stops the workers
-(`PythonWorkerFactory.stopDaemon`). A worker that wakes up in between finds its socket closed; PySpark's daemon would
-print a traceback, this one is quiet.
+(`PythonWorkerFactory.stopDaemon`). A worker that wakes up in between finds its socket closed. PySpark's daemon would
+print a traceback; this daemon prints nothing.
 
-The first task of a job reports if its worker must compile loops, which then take longer than everything else.
+The first task of a job reports if its worker must compile loops: compiling takes longer than all the rest of the task.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""New streams in canonical framing (`FullSnapshotAsyncWriter`), from sorted blocks, or from databases in order."""
+"""Writes streams in canonical framing (`FullSnapshotAsyncWriter`), from sorted blocks or from RocksDB directories."""

@@ -1,4 +1,4 @@
-"""Framing of sorted blocks as canonical key groups (`FullSnapshotAsyncWriter`), a window at a time."""
+"""Frames sorted blocks as canonical key groups (`FullSnapshotAsyncWriter`), a bounded number of bytes at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ WINDOW = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the bytes of each key group: its blocks, an id before the first block, and an id after each block."""
+    """Return the bytes of each framed key group: its records, an id before them, and an id after the records of each
+    state.
+
+    `sizes` has the bytes of the records: a row for each key group, a column for each state.
+    """
     states = (sizes > 0).sum(axis=1)
     lengths: Longs = sizes.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
     return lengths

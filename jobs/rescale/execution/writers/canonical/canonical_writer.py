@@ -38,7 +38,7 @@ from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, LockedError, SnapshotError, StoreError
 
 _Place = tuple[int, int]
-"""Number of the operator, and of the stream in it."""
+"""Index of an operator in the plan, and index of a stream in the operator."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class CanonicalWriter:
     whole_entries = False
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
-        """Return `preferred`, or None if compressed: offsets are then unknown until all earlier ranges are written."""
+        """Return `preferred`; None if key groups are compressed, since offsets then depend on all earlier ranges as
+        written.
+        """
         return None if rekeying.compressed else preferred
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[PartsWork]:
@@ -155,7 +157,7 @@ class CanonicalWriter:
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        with suppress(LockedError):  # staged parts that stay do no harm
+        with suppress(LockedError):  # S3 Object Lock may keep staged parts, which do no harm
             store.delete([uri for uri in staged if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
@@ -175,7 +177,7 @@ class CanonicalWriter:
 
 
 def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
-    """Write a part from its staged pieces, in a task; return its receipt."""
+    """Join the staged pieces of a part, and write the part; runs in a task. Return (merge, receipt of the part)."""
     store = open_store(plan.target)
     try:
         data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)

@@ -38,7 +38,7 @@ from rescale.text.errors import located
 
 
 def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> list[WrittenHandle]:
-    """Write the keyed streams of all operators whose source is in order; return their handles.
+    """Write the keyed streams of all operators that need no shuffle (`is_in_order`); return their handles.
 
     `existing_sizes` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
     """

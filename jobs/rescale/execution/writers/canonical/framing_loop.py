@@ -15,8 +15,8 @@ def frame_blocks(
 ) -> int:
     """Write blocks end to end, with the ids around them that canonical framing requires; return the number of bytes.
 
-    `first_ids` is the state id in front of a block, `marks` the id after it, -1 for none. In a block with a mark, the
-    last record, which begins at offset `last_offsets`, is flagged.
+    `first_ids` has the state id before each block, `marks` the id after it; -1 means no id. If there is an id after a
+    block, the key of its last record, which begins at offset `last_offsets` of the block, is flagged.
     """
     at = 0
     for i in range(len(starts)):

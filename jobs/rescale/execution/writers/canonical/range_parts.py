@@ -1,4 +1,4 @@
-"""A write range as parts of a file."""
+"""Writes one write range as parts of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Writes RocksDB directories from the files of source directories, some of which RocksDB rewrites; one task each."""
+"""Writes RocksDB directories from the files of source directories, some of which RocksDB rewrites. One task per
+directory.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from rescale.text.errors import located
 
 
 class _Compacted(NamedTuple):
-    """The handle of a written directory; `refused` is the reason for which the store refused to copy a file, or ""."""
+    """Handle of a written directory. `refused` is the store's reason for refusing to copy a file; "" if it did not
+    refuse.
+    """
 
     handle: WrittenHandle
     refused: str

@@ -1,4 +1,4 @@
-"""Takes files of an earlier result (the base) over into the RocksDB directories that continue it."""
+"""Copies or links the SST files of an earlier result (the base) into the RocksDB directories that continue it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from rescale.storage.store import open_store
 from rescale.text.errors import located
 
 Place = tuple[int, int]
-"""Number of the operator, and of the stream in its rekeying."""
+"""Index of an operator in the plan, and index of a stream in `OperatorPlan.rekeyed`."""
 
 
 _FILES_AT_ONCE = 512
-"""Files that are taken over between two reports of the progress."""
+"""Number of files that are linked or copied between two reports of the progress."""
 
 
 class _Unit(NamedTuple):
-    """A file of the base, and whether it is kept in memory, for `_metadata`."""
+    """A file of the base, and the new directory (`place`) that gets it. An `inline` file goes into `_metadata`."""
 
     place: Place
     file: StoredFile
@@ -59,7 +59,7 @@ def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
 
 
 def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
-    """Return the MANIFEST of the directory, after checking it against its files."""
+    """Return the MANIFEST of a directory of the base, after checking it against the directory's files."""
     states = require_header(read_header(plan, base.database.header)).names
     return checked_manifest(needed_files(_base_files(plan, base)), content_of, states)
 
@@ -67,9 +67,10 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
 def take_over_base_files(
     plan: Plan, tasks: Tasks, places: Sequence[Place], inline: Collection[Place]
 ) -> dict[Place, list[DirectoryFile]]:
-    """Take the base's SST files of all continued directories over into the target, `inline` ones into memory.
+    """Copy the base's SST files into the continued directories at `places`; read those of `inline` places into memory.
 
-    Files are linked, or copied by the store; tasks copy only the files for which the store can do neither.
+    Files are linked, or copied by the store; tasks copy only the files for which the store can do neither. Returns the
+    files of each place, sorted by local name.
     """
     units = [_Unit(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
     taken = _keep_files(plan, units)
@@ -87,7 +88,7 @@ def take_over_base_files(
 
 
 def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
-    """Take over all files that the store can link or copy itself."""
+    """Link or copy the files for which the store can do so itself; return those files."""
     progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
     taken_files: list[_TakenFile] = []
     for first in range(0, len(units), _FILES_AT_ONCE):
@@ -98,7 +99,7 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
 
 
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
-    """Take a file over by a hard link or the store's own copy; None if the store can do neither."""
+    """Let the store link or copy a file; return None if it can do neither."""
     file, stored = unit.file, _stored_name(plan, unit)
     if unit.inline or file.pin is None:
         return None
@@ -124,7 +125,7 @@ def _stored_name(plan: Plan, unit: _Unit) -> str:
 
 
 def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
-    """Add the operator to an error."""
+    """Add the operator of a file to errors of the block."""
     return located(operator=plan.operators[unit.place[0]].label)
 
 

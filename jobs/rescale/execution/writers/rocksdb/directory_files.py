@@ -34,7 +34,10 @@ def put_directory_file(
 
 
 def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
-    """Copy an existing file into a directory: by the store if it can, else by reading and writing it in this task."""
+    """Copy an existing file to the name `stored` in the target.
+
+    The store copies the file if it can, else this task reads and writes it. An `inline` file is read into memory.
+    """
     refused = ""
     if not inline and (span := _whole_file(plan, file)) is not None:
         uri = places_of(plan).stream(stored)

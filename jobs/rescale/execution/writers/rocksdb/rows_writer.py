@@ -46,7 +46,7 @@ _TABLE_OVERHEAD = 2048
 
 
 class RowsWork(NamedTuple):
-    """Work of a range: `size` bytes of rows; the content of `inline` files is returned."""
+    """Work of a range's task: it writes `size` bytes of rows, and returns the content of the files if `inline`."""
 
     range: WriteRange
     stream: int
@@ -55,7 +55,9 @@ class RowsWork(NamedTuple):
 
 
 class StateTable(NamedTuple):
-    """An SST file of the state with this id, which is called `stored` in the target."""
+    """A new SST file with rows of the state with id `state`. Its name in the target is `stored`; `data` is set if
+    inline.
+    """
 
     state: int
     stored: str
@@ -149,7 +151,10 @@ class RowsWriter:
         base_files: Sequence[DirectoryFile],
         inline: bool,
     ) -> WrittenHandle:
-        """Write the other files of a directory whose SST files, new ones and `base_files`, exist; return its handle."""
+        """Write the files of a directory other than its SST files, which exist already; return the directory's handle.
+
+        The SST files are the new ones in `tables_of_states`, and `base_files` of the base that the directory continues.
+        """
         operator, stream, states = self._planned_stream(operator_number, number)
         by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
@@ -182,7 +187,7 @@ class RowsWriter:
         return directory_handle(self.plan, operator, stream, files)
 
     def _planned_stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
-        """Return the operator, its stream, and the names of the stream's states."""
+        """Return the operator, its rekeyed stream `number`, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
         if not isinstance(stream, RekeyedDirectory):
@@ -191,7 +196,9 @@ class RowsWriter:
         return operator, stream, [state.name for state in header.states]
 
     def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
-        """Return (operator, number) of the small streams whose files all lie in `_metadata`, within the budget."""
+        """Return the streams, as (operator, number), whose files are small enough to lie in `_metadata`, within the
+        budget.
+        """
         budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator, candidate.number)
@@ -223,7 +230,10 @@ def _table_name(files: str, number: int) -> str:
 
 
 def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
-    """Yield the rows of blocks of changes (`change_records`), whose values begin with the kind of the row."""
+    """Yield the rows of blocks of changes (`change_records`), as `rows_of_blocks` does.
+
+    The first byte of each value is the kind of the row.
+    """
     for rows, order in rows_of_blocks(blocks):
         kinds = rows.data[rows.value_begins]
         yield rows._replace(value_begins=rows.value_begins + 1, kinds=kinds), order
