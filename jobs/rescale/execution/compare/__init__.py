@@ -1,1 +1,1 @@
-"""Comparison of two snapshots: the validation of a result, and the diff of any two."""
+"""Compares two snapshots: a result with its source (validation), or any two snapshots (diff)."""

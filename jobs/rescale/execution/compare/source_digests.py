@@ -1,4 +1,4 @@
-"""Digests of records by state, which do not depend on where and in which order the records are stored."""
+"""Digests records by state. A digest does not depend on where and in which order the records are stored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def digest_records(
 
 
 def add_digests(total: dict[str, StateDigest], digests: Mapping[str, StateDigest]) -> None:
-    """Add the digests of other records of the same states to a total."""
+    """Add the digests of further records to a total, by state name."""
     for name, digest in digests.items():
         total[name] = total.get(name, StateDigest()).plus(digest)
 

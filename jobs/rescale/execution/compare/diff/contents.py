@@ -1,4 +1,4 @@
-"""Text of single elements and copies, for a reader of the comparison."""
+"""Formats list and union elements and broadcast copies as text, for a reader of the comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_BEGINNING = 4 << 20
 
 
 class ElementFormatter:
-    """Formats elements of one operator state, which `streams` hold, by side."""
+    """Formats elements of one operator state. `streams` are the streams of both sides that hold the state."""
 
     def __init__(
         self,

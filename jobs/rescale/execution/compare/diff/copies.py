@@ -1,8 +1,8 @@
-"""Digests of broadcast copies that ignore the order of entries: `HeapBroadcastState` writes a HashMap in any order.
+"""Digests broadcast copies without regard to the order of entries: `HeapBroadcastState` writes a HashMap in any order.
 
     count:i32  { key value }*
 
-Copies whose bytes differ are compared by entry where their serializers are known.
+Copies whose bytes differ are compared by entry if their serializers are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST_COPY = 64 * 1024 * 1024
 
 
 class CopyUnit(NamedTuple):
-    """A copy, identified by the digest of its bytes; `entry` has the types of a key and of a value."""
+    """A broadcast copy, identified by the digest of its bytes. `entry` has the type of its keys and of its values."""
 
     digest: int
     side: Side
@@ -35,7 +35,7 @@ class CopyUnit(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyDigester:
-    """Maps a copy to two digests: of its bytes as stored, and of its entries, which ignores their order."""
+    """Maps a broadcast copy to two digests: of its bytes as stored, and of its entries in any order."""
 
     files: BothFiles
 
@@ -49,7 +49,7 @@ class CopyDigester:
 
 
 def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
-    """Return the digest of all entries of a copy, which ignores their order."""
+    """Return the digest of all entries of a broadcast copy. It does not depend on their order."""
     reader = ByteReader(data)
     count = reader.count(len(entry))
     total = digest([count.to_bytes(4, "big")])

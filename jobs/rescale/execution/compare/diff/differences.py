@@ -1,4 +1,6 @@
-"""Terms of a comparison of two snapshots, and the parts of its document (`report.differences`)."""
+"""Words for the differences of two snapshots, and functions that make the parts of their document
+(`report.differences`).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ class Side(IntEnum):
 
 
 BothFiles = tuple[SnapshotFiles, SnapshotFiles]
-"""Readers of the two snapshots' files, by side."""
+"""Readers of the files of snapshot A and of snapshot B."""
 
 ONLY_IN = ("only in A", "only in B")
 OTHER_VALUE, OTHER_NUMBER, OTHER_TYPE = "other value", "other number", "other type"
 
 
 def amount(count: int = 0, digest: int = 0) -> StateAmount:
-    """Return the size of a state in one snapshot; `digest` is a number of 128 bits."""
+    """Return the amount of a state in one snapshot: the number of its items, and the sum of their digests mod 2^128."""
     return StateAmount(count, f"{digest:032x}")
 
 
@@ -38,7 +40,10 @@ def diffed_state(
     differing: int = 0,
     remark: str | None = None,
 ) -> DiffedState:
-    """Return the comparison of a state with at least `differing` differences, of which the first few are listed."""
+    """Return the comparison of a state. `counted` names what is counted, such as "records".
+
+    There are at least `differing` differences, of which `differences` lists the first few.
+    """
     equal = a == b and not differences
     at_least = max(differing, int(not equal))
     return DiffedState(state, kind, equal, counted, a, b, at_least, differences, remark)

@@ -29,7 +29,7 @@ StateDigests = dict[str, StateDigest]
 class StatePart(NamedTuple):
     """State of one operator that is compared on its own: a named operator state, or all key groups of a slot.
 
-    Key groups have an empty `state` and no `mode`. `pair` is the number of the `OperatorPair`.
+    If the part has key groups, `state` is empty and `mode` is None. `pair` is the index of the `OperatorPair`.
     """
 
     pair: int
@@ -39,7 +39,7 @@ class StatePart(NamedTuple):
 
 
 class _UnitPlace(NamedTuple):
-    """The part and the subtask of a unit's extents, and each extent's `DigestedItem.number`."""
+    """Where a unit's extents belong: to which part, which subtask, and each extent's `DigestedItem.number`."""
 
     part: StatePart
     subtask: int
@@ -50,8 +50,8 @@ class _UnitPlace(NamedTuple):
 class FirstPass:
     """Result of the first pass.
 
-    `records` has the digests of keyed records by side, and `record_units` the units that were read, both by number of
-    the operator pair. `items` has the digested items of all other state.
+    `records` has the digests of keyed records by side, and `record_units` has the units that were read; both are by
+    index of the operator pair. `items` has the digested items of all other state.
     """
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))

@@ -1,4 +1,4 @@
-"""Comparison of elements, copies and whole key groups by a digest of each.
+"""Compares two snapshots by digests: one for each list element, broadcast copy and whole key group.
 
 There are as many digests as offsets in `_metadata`, so they fit in memory whenever the offsets do.
 """
@@ -31,7 +31,10 @@ UNORDERED_ENTRIES = (
 
 
 class DigestedItem(NamedTuple):
-    """A key group, element or copy; `number` is the key group, or the element's index in its state and subtask."""
+    """Digest of a key group, list element or broadcast copy.
+
+    `number` is the number of the key group, or the index of the element in its state and subtask.
+    """
 
     digest: int
     subtask: int
@@ -47,7 +50,7 @@ class DigestedItems(NamedTuple):
 
     @property
     def by_side(self) -> Iterator[tuple[Side, DigestedItem]]:
-        """All items, those of A first."""
+        """All items, each with its side; items of A come first."""
         return ((side, item) for side in Side for item in self[side])
 
 
@@ -60,7 +63,7 @@ class ItemComparison(NamedTuple):
 
 
 Describe = Callable[[Side, DigestedItem], str]
-"""Names the content of an item."""
+"""Returns a text that names the content of an item."""
 
 
 def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparison:
@@ -119,7 +122,10 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
 
 
 def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
-    """Return the difference between the subtasks without a copy on either side, if there is one."""
+    """Return the difference if other subtasks lack a copy in A than in B; None if there is no such difference.
+
+    There is none if both snapshots lack copies but have different parallelisms.
+    """
     lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
     if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
         return None

@@ -1,4 +1,4 @@
-"""Differences between two operators apart from their records and elements."""
+"""Finds differences between two operators other than in their records and elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rescale.text.units import counted
 
 
 def shape_of(operator: Operator | None) -> ListedShape | None:
-    """Return the shape of an operator, None if it is not listed."""
+    """Return the shape of an operator; None if the snapshot does not have the operator."""
     return ListedShape(operator.parallelism, operator.max_parallelism) if operator is not None else None
 
 
@@ -43,8 +43,8 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
 def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if the handles of the coordinator's state have different names.
 
-    Flink names them by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random name at
-    each checkpoint, which is not compared.
+    Flink names these handles by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random
+    name at each checkpoint, so their names are not compared.
     """
     names = [side.entry.coordinator.name if side.entry.coordinator is not None else None for side in (a, b)]
     if None not in names and names[0] != names[1]:
@@ -92,7 +92,7 @@ def _type_text(info: StateMetaInfo) -> str:
 
 
 def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> DiffedState | None:
-    """Compare a state whose content is opaque; None if neither snapshot has it."""
+    """Compare a state by its bytes, because its format is unknown; None if neither snapshot has the state."""
     if a is None and b is None:
         return None
     differences: tuple[ListedDifference, ...] = ()

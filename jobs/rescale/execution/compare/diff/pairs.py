@@ -1,11 +1,11 @@
-"""The operators of two snapshots side by side, and whether their state can be compared at all.
+"""Pairs the operators of two snapshots, and refuses pairs whose state cannot be compared.
 
 Records are compared one by one where their boundaries are known: in canonical streams, RocksDB directories and
 changelogs, and in heap streams whose serializers are all known. The two snapshots may hold different kinds, in any
 shape. Raw keyed timers are compared as the records that a canonical savepoint would hold.
 
-Other heap streams and other raw keyed state are compared by whole key groups. This needs the same key groups on both
-sides and, for heap streams, the same states in the same order.
+Other heap streams and other raw keyed state are compared by whole key groups. This needs the same key groups in both
+snapshots and, for heap streams, the same states in the same order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canoni
 
 @dataclass(frozen=True)
 class OperatorPair:
-    """The operator that each snapshot lists under an id; None for a snapshot that lists none."""
+    """The operators with one id in two snapshots. A side is None if its snapshot does not list the operator."""
 
     operator_id: str
     label: str
@@ -47,7 +47,10 @@ class OperatorPair:
         return (*self.keyed(operator), *operator.databases, *operator.changelogs)
 
     def record_holders(self, operator: Operator) -> tuple[KeyedStateHolder, ...]:
-        """Return the holders that are compared record by record; each raw keyed timer service counts as a state."""
+        """Return the holders of an operator's records that are compared one by one.
+
+        Each raw keyed timer service counts as a state.
+        """
         return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
 
     def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
@@ -69,7 +72,7 @@ def _delimits_records(holder: KeyedStateHolder) -> bool:
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
-    """Pair all operators that either snapshot lists, in A's order.
+    """Pair the operators that either snapshot lists: first all of A, then the others of B.
 
     Raises `UnsupportedError` if a pair cannot be compared.
     """

@@ -64,7 +64,10 @@ class FoundRecord(NamedTuple):
 
 
 class RecordSearch(NamedTuple):
-    """Search in a unit for the keys whose digests end in a `chosen` suffix of `bits` bits; `chosen` is by state."""
+    """A unit to be searched for keys whose digests end in given bits.
+
+    `chosen` has, for each state, the values of the last `bits` bits that are searched for.
+    """
 
     unit: RecordUnit
     bits: int
@@ -81,7 +84,10 @@ class SearchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordSearcher:
-    """Searches the records of two snapshots, given by their files; pickled into the tasks."""
+    """Searches the records of two snapshots, given by their files. If `listing`, returns records, else buckets.
+
+    Pickled into the tasks.
+    """
 
     files: BothFiles
     listing: bool
@@ -104,7 +110,7 @@ class RecordSearcher:
 
 
 def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bool, Records]]:
-    """Yield the records of each chosen state, and whether it is a map."""
+    """Yield (name, whether it is a map, records) of each state that is searched."""
     for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
         if state in search.chosen:
             yield state, is_map, _select(records, records.states == state_id)
@@ -154,9 +160,9 @@ def differing_records(
     files: BothFiles,
     tasks: Tasks,
 ) -> dict[str, RecordDifferences]:
-    """Return the differences of one operator's records by state.
+    """Return the differences of one operator's records, by state.
 
-    `states` gives the states whose digests differ, with the number of records on both sides.
+    `states` has the states whose digests differ, each with its number of records in both snapshots together.
     """
     differing: dict[str, int] = dict.fromkeys(states, 0)
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))

@@ -83,7 +83,7 @@ class _Comparison:
         return DiffedOperator(pair.operator_id, pair.label, equal, shape_of(a), shape_of(b), differences, states)
 
     def _records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
-        """Compare the keyed states of a pair that is compared by record, by name."""
+        """Compare the keyed states of a pair, state by state, if the pair is compared by record."""
         a, b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
         a = {name: digest for name, digest in a.items() if name not in dropped_states}

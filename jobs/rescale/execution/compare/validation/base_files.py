@@ -27,7 +27,8 @@ from rescale.text.errors import IntegrityError
 def compare_files_of_base(
     base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
 ) -> dict[int, CertifiedChecksums]:
-    """Compare the base's files with the result's; return the bytes proved by checksums, by operator number.
+    """Compare the base's files with the result's. Return which bytes the store's checksums proved, by index of the
+    operator.
 
     Files are read only if they are neither hard links to one file nor proven by checksums.
     """

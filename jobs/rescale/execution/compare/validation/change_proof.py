@@ -61,16 +61,17 @@ from rescale.text.errors import IntegrityError, RequestError
 
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
-    """Return the numbers of the operators that continue an earlier result."""
+    """Return the indexes of the operators that continue an earlier result."""
     return tuple(number for number, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
     plan: Plan, later: Snapshot, result: Snapshot, operators: Sequence[int], tasks: Tasks
 ) -> dict[int, ProvenChanges]:
-    """Prove these operators of a plan by their changes; return the proofs by operator number.
+    """Prove the operators with the indexes `operators` by their changes; return the proofs by index.
 
-    Raises `IntegrityError` if a proof fails, and `RequestError` if the base is no longer the one that the plan names.
+    Raises `IntegrityError` if a proof fails, and `RequestError` if the base is no longer the result that the plan
+    names.
     """
     assert plan.continued is not None
     base = open_base(plan.continued.target, plan.allow_prefixes)
@@ -88,7 +89,10 @@ def prove_changes(
 
 
 class ChangeCheck(NamedTuple):
-    """The changes of one directory on one side, whose key groups follow from `max_parallelism`."""
+    """The changes of one RocksDB directory in the source or the result, to be digested.
+
+    A key's group is checked with `max_parallelism`; the digests use the group under `new_max_parallelism`.
+    """
 
     operator: int
     label: str
@@ -141,9 +145,10 @@ def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, State
 
 @dataclass(frozen=True)
 class ChangeProof:
-    """Proves `operators` (numbers in `later` and `result`) by their changes since `base`.
+    """Proof that operators of `result` hold what `base` held, with the changes from there to `later`.
 
-    `certified` has the operators of the base's certificate, by operator id.
+    `operators` are indexes into `later.operators` and `result.operators`. `certified` has the operators of the base's
+    certificate, by operator id.
     """
 
     plan: Plan
@@ -154,7 +159,7 @@ class ChangeProof:
     operators: Sequence[int]
 
     def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
-        """Return the proofs by operator number. Raises `IntegrityError` for the first difference."""
+        """Return the proofs by index of the operator. Raises `IntegrityError` for the first difference."""
         unpinned = self.result.contents.unpinned()
         result = with_tables(self.result, unpinned)
         files = (
@@ -223,7 +228,9 @@ class ChangeProof:
             )
 
     def _files_between(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
-        """Return by name the files of checkpoints in between that the plan reads for a directory."""
+        """Return the files of checkpoints between the earlier and the later one that the plan reads for a directory, by
+        name.
+        """
         rekeying = self.plan.operators[number].rekeying
         assert rekeying is not None
         return {
@@ -247,7 +254,9 @@ class ChangeProof:
     def _new_states(
         self, operator: Operator, removed: Mapping[str, StateDigest], added: Mapping[str, StateDigest]
     ) -> dict[str, CertifiedState]:
-        """Return the states of an operator: those that the base's certificate has, with the changes since."""
+        """Return the states of an operator after the changes: the states in the base's certificate, less `removed`,
+        plus `added`.
+        """
         certified = self.certified[operator.operator_id].records
         if certified is None:
             raise RequestError(
@@ -278,7 +287,7 @@ class ChangeProof:
 
 
 def _equal_digests(tallies: Sequence[ChangeTally], direction: str, label: str) -> dict[str, StateDigest]:
-    """Return the digests, by state, of the rows that were "removed" or "added" in the directories of an operator.
+    """Return the digests, by state, of an operator's rows that were "removed" or "added" (`direction`).
 
     Raises `IntegrityError` if they differ between the source side and the result side.
     """
@@ -301,9 +310,10 @@ def _equal_digests(tallies: Sequence[ChangeTally], direction: str, label: str) -
 
 
 class ProvenChanges(NamedTuple):
-    """Proof of an operator by its changes: digests of all its states, and the bytes of the changes (`size`).
+    """Proof of an operator by its changes: the digests of all its states after the changes.
 
-    `checksums` says how many bytes of the base the store's checksums proved.
+    `size` is the number of bytes of the changes in the result. `checksums` says which bytes of the base the store's
+    checksums proved.
     """
 
     changes: CertifiedChanges
@@ -313,7 +323,7 @@ class ProvenChanges(NamedTuple):
     checksums: CertifiedChecksums | None
 
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
-        """Return `operator`, the proof of the operator's other state, with the proof of these changes added."""
+        """Return `operator`, which proves the operator's other state, with this proof added."""
         records = operator.records or CertifiedRecords(0, self.key_hash, hash_rule_status(self.key_hash), 0, {})
         compared = records.compared + self.changes.left + self.changes.came
         states = dict(sorted({**records.states, **self.states}.items()))
@@ -329,8 +339,8 @@ class ProvenChanges(NamedTuple):
 class _JoinedFiles:
     """The files of the later snapshot, of the earlier one and of other checkpoints, in one list.
 
-    Files of the later snapshot keep their numbers. The attribute `numbers` has the numbers of the earlier snapshot's
-    files, and `others` is the number of the first other file.
+    The later snapshot's files keep their indexes. The earlier snapshot's files have the indexes in `numbers`. The other
+    files begin at index `others`.
     """
 
     def __init__(

@@ -33,14 +33,16 @@ Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 
 @dataclass(frozen=True)
 class Checks:
-    """Checks of a validation: `units` for tasks, each with the bytes to read, and `small` files for the driver."""
+    """Checks of a validation: `units` for tasks, as (bytes to read, check), and `small` files for the driver."""
 
     units: list[tuple[int, Check]]
     small: list[FileCheck]
 
     @property
     def threads_suffice(self) -> bool:
-        """Whether nearly all work is to compare and hash plain bytes, which releases Python's GIL."""
+        """Whether threads are as fast as processes: nearly all work compares and hashes plain bytes, which releases the
+        GIL.
+        """
         return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 
@@ -53,8 +55,8 @@ def list_checks(
 ) -> Checks:
     """List all checks of a result.
 
-    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The operators whose
-    numbers are in `by_changes` are proven by changes: their directories get no check here.
+    `by_files` has, for each operator, the directories that are proven by their files, by subtask. `by_changes` has the
+    indexes of operators that `change_proof` proves: their directories get no check here.
     """
     checks: list[Check] = []
     small: list[FileCheck] = []
@@ -74,7 +76,7 @@ def list_checks(
 def _keyed_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, DirectoryFiles]
 ) -> Iterator[Check]:
-    """Yield the checks of keyed state, except for the directories that are proven `by_files`."""
+    """Yield the checks of an operator's keyed state, without the directories in `by_files`, which their files prove."""
     if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
@@ -91,7 +93,7 @@ def _keyed_checks(
 
 
 def _without_timers(operator: Operator) -> Operator:
-    """Return the operator without raw keyed timers, which are compared with the records of other states."""
+    """Return the operator without the raw keyed timers that are compared together with the records of other states."""
     return replace(operator, raw_keyed=operator.own_raw_keyed)
 
 
@@ -126,7 +128,7 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
 def _remaining_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, remaining: Sequence[Database]
 ) -> Iterator[RecordCheck]:
-    """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
+    """Yield the checks of the records in the `remaining` directories, and of the same key groups in the source."""
     for database in remaining:
         yield from _holder_checks(i, old, new, key_hash, database, in_result=True)
     index = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
@@ -138,7 +140,7 @@ def _remaining_checks(
 
 
 def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that an old holder shares with the new holders, which are sorted and overlap it.
+    """Return the key groups that an old directory shares with new ones, which are sorted and overlap it.
 
     Adjacent key groups are merged into one range, which is read at once.
     """
@@ -162,7 +164,8 @@ def _holder_checks(
 def _is_bytewise(check: Check) -> bool:
     if isinstance(check, GroupCheck):
         return all(pair.table is None for pair in check.pairs)
-    return isinstance(check, FileCheck) and not check.pair.is_table  # the checksums of blocks are checked in Python
+    # For SST files, Python code checks the checksums of the blocks.
+    return isinstance(check, FileCheck) and not check.pair.is_table
 
 
 def _bytes_read(check: Check) -> int:

@@ -24,7 +24,7 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 
 
 class GroupCheck(NamedTuple):
-    """Key groups of one operator whose bytes lie end to end on both sides."""
+    """Check of key groups of one operator whose bytes lie end to end, in the source and in the result."""
 
     operator: int
     label: str
@@ -33,7 +33,7 @@ class GroupCheck(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """A file of a RocksDB directory."""
+    """Check of a file of a RocksDB directory."""
 
     operator: int
     label: str
@@ -41,7 +41,7 @@ class FileCheck(NamedTuple):
 
 
 class ElementCheck(NamedTuple):
-    """Elements of one state in one stream of one side that lie end to end."""
+    """Check of elements of one state that lie end to end in one stream, of the source or the result."""
 
     operator: int
     label: str
@@ -137,7 +137,7 @@ class Comparer:
             return None
 
     def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
-        """Yield the digests of every key group, in the source and in the result."""
+        """Yield (digest in the source, digest in the result) of every key group."""
         first = pairs[0]
         if first.source is None:
             yield digest_pair([first.filler], self._result_chunks(first.result))
@@ -187,7 +187,10 @@ class Comparer:
 
 
 def _raise_difference(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
-    """Raise the error for a difference, or for a misread if a second read of one side gives another digest."""
+    """Raise the error `different`, or a `StoreError` if a second read of one side gives another digest.
+
+    `first` and `again` have the digests of source and result in the two reads.
+    """
     if changed := changed_sides(first, again):
         raise misread(changed, different)
     raise different

@@ -10,9 +10,10 @@ from rescale.flink.compiled import compiled
 
 @compiled
 def count_distinct(codes: Codes, table: Longs, count: int, limit: int) -> int:
-    """Add the codes to `table`; return `count` plus the number of codes that were new, up to `limit`.
+    """Add `codes`, which are hashes of keys, to the hash table `table`.
 
-    The length of the table is a power of two and more than twice `limit`; empty places hold -1.
+    Returns `count` plus the number of codes that were not in the table, up to `limit`. The length of the table is a
+    power of two and more than twice `limit`; empty places hold -1.
     """
     mask = len(table) - 1
     for code in codes:

@@ -37,9 +37,9 @@ from rescale.text.errors import IntegrityError, RequestError
 
 
 class GroupPair(NamedTuple):
-    """A key group in the source and in the result; `table` translates the source's state ids where they differ.
+    """A key group in the source and in the result. If state ids differ, `table` has the result's ids by the source's.
 
-    `filler` is the block without entries that the result must have where the source has no entry (heap framing).
+    `filler` is the block without entries that the result must have if the source has no entry (heap framing).
     """
 
     key_group: int
@@ -96,7 +96,10 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
-    """Raise `RequestError` unless every operator of the published result has its planned shape, by operator id."""
+    """Raise `RequestError` unless every operator of the published result has its planned shape.
+
+    `shapes` are by operator id.
+    """
     for operator, expected, actual in _other_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",
@@ -130,7 +133,7 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
 
 
 def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
-    """Yield each operator whose shape is not the expected one, with both shapes as text."""
+    """Yield (operator, expected shape, actual shape) for each operator whose shape differs; shapes are text."""
     for operator in result.operators:
         expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
         if expected != actual:
@@ -209,7 +212,10 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
 
 
 def is_compared_by_record(old: Operator, new: Operator) -> bool:
-    """Return whether keyed state is compared by record: key groups or the kind changed, or directories were split."""
+    """Return whether the operator's keyed state must be compared record by record.
+
+    This is so if key groups, states or the kind of state changed, or if RocksDB directories were split.
+    """
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
     if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
@@ -220,7 +226,10 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
 
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
-    """Return whether a heap stream of the result cannot consist of whole key groups of the source."""
+    """Return whether a heap stream of the result lists other states than a source stream that shares its key groups.
+
+    Then it cannot consist of whole key groups of the source.
+    """
     old_holders = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
     pairs = (
         (old_holder, stream) for stream in new.heap_streams for old_holder in old_holders.overlapping(stream.key_groups)
@@ -261,7 +270,10 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
 
 
 class FilePair(NamedTuple):
-    """A file of a new subtask's RocksDB directory, by its name there, in the source and in the result."""
+    """A file of a subtask's RocksDB directory in the result, and the file of the source that it must equal.
+
+    `name` is its name in the subtask's directory.
+    """
 
     subtask: int
     name: str
@@ -282,7 +294,9 @@ def _directory_layouts(operator: Operator) -> list[tuple[object, ...]]:
 
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
-    """Pair every file of the operator's databases, and the streams that describe their states."""
+    """Pair every file of the operator's RocksDB directories in source and result, and the streams that list their
+    states.
+    """
     check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
         own = new.key_groups_of(database.subtask)

@@ -24,7 +24,7 @@ _MOST_NAMED = 10
 
 
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
-    """Compare the operators with those of the `source` before the surgery.
+    """Compare the result's operators with those of `source`, the source before the surgery.
 
     Raises `IntegrityError` if they differ in an operator that the surgery does not name.
     """
@@ -38,12 +38,13 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
 
 
 def _check_dropped(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
-    """Check that the operators declared as dropped are in the source, with these states."""
+    """Check that the source has the operators declared as dropped, with the declared states and bytes."""
     _check_in_source("dropped", {operator.operator_id for operator in surgery.dropped}, source_operators)
     for lost in surgery.dropped:
         actual_loss = as_dropped(source_operators[lost.operator_id])
         check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
-        if NOT_READ not in (*actual_loss.states, *lost.states):  # files of a dropped operator may be missing
+        # Files of a dropped operator may be missing. Then the names of its states are unknown (NOT_READ).
+        if NOT_READ not in (*actual_loss.states, *lost.states):
             check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
 
 
@@ -65,7 +66,7 @@ def _check_old_rows(source_operators: Mapping[str, Operator], surgery: Surgery) 
 
 
 def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
-    """Check that ids and uids of all operators are those of the source, except for the declared ones."""
+    """Check that all operators of the result have the source's ids and uids, except for declared changes."""
     for renaming in surgery.renamed:
         if renaming.uid:
             new_id = operator_id_of_uid(renaming.uid)

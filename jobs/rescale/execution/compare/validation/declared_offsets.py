@@ -17,7 +17,9 @@ _MOST_SHOWN = 5
 
 
 class _SourcePositions(NamedTuple):
-    """Positions of a Kafka source: held by readers, waiting in the enumerator, and of the assigned partitions."""
+    """Positions of a Kafka source: of splits that readers hold, of splits that wait in the enumerator, and of assigned
+    splits.
+    """
 
     held: Sequence[Position] = ()
     waiting: Sequence[Position] = ()
@@ -44,7 +46,10 @@ def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
 
 
 def _check_stored(old: _SourcePositions, change: KafkaChange) -> None:
-    """Check that the source has the partitions that were declared to change, with the declared offsets or none."""
+    """Check that the source has the partitions that were declared to change, with the declared old offsets.
+
+    If no old offset was declared for a partition (None), the source must have the partition without an offset.
+    """
     stored: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
     for position in (*old.held, *old.waiting):
         stored.setdefault(position.partition, set()).add(position)
@@ -81,7 +86,7 @@ def _source_positions(offsets: KafkaOffsets) -> _SourcePositions:
 
 
 def _positions_after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:
-    """Return the positions after the change.
+    """Return the positions that an operator must have after the change.
 
     If the operator becomes a `KafkaSource`, each partition of its union state becomes one split and is assigned.
     """

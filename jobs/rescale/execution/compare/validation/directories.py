@@ -35,10 +35,10 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 
 
 class DirectoryFiles(NamedTuple):
-    """Directory of a subtask whose SST files are all whole files of the source.
+    """A subtask's RocksDB directory whose SST files are all whole files of the source, except for range tombstones.
 
-    `same` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and of all
-    other files (`small`) are still to be compared. `deleted_ranges` counts added files that hide rows.
+    `same` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and of
+    files that are not SST files (`small`) are still to be compared. `deleted_ranges` counts added files that hide rows.
     """
 
     subtask: int
@@ -83,7 +83,9 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
 
 
 class _DirectoryComparer:
-    """Compares operators whose MANIFESTs were read; `source` and `result` read the files of both sides."""
+    """Compares the directories of operators, whose MANIFESTs were read. `source` and `result` read files of the two
+    sides.
+    """
 
     def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
         self._source = source
@@ -101,7 +103,9 @@ class _DirectoryComparer:
         return {directory.subtask: directory for directory in directories if directory is not None}
 
     def _unchanged_directories(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
-        """Yield the directories of an operator whose databases stay in their subtasks, with all their files."""
+        """Yield the directories of an operator in which every RocksDB directory stays in its subtask, with the same
+        files.
+        """
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
             pairs[pair.subtask].append(pair)
@@ -109,9 +113,10 @@ class _DirectoryComparer:
             yield self._whole_files(subtask, file_pairs, deleted_ranges=0)
 
     def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
-        """Return a directory made of whole files of `old_holders`; None if RocksDB has rewritten its files.
+        """Return the directory `new` if it is made of whole files of `old_holders`; None if RocksDB has rewritten its
+        files.
 
-        `old_holders` are the source's directories that share its key groups.
+        `old_holders` are the source's directories that share key groups with it.
         """
         maximum = old.max_parallelism
         sources, result = list(map(_source_of, old_holders)), _source_of(new)
@@ -159,7 +164,7 @@ class _DirectoryComparer:
         return DirectoryFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
 
     def _is_same(self, pair: FilePair) -> bool:
-        """Return whether both are the same file; `check_references` has checked that its version is the pinned one."""
+        """Return whether the result refers to the source's own file, whose version `check_references` has checked."""
         places = [
             (files.uri(extent), extent.start, extent.length)
             for files, extent in ((self._source, pair.source), (self._result, pair.result))
@@ -168,7 +173,10 @@ class _DirectoryComparer:
 
 
 class _Matches(NamedTuple):
-    """The file of the source that each file of a directory matches; `complete` if both sides have no other files."""
+    """The file of the source (`Origin`) that each SST file of a new directory matches, by name of the new file.
+
+    `complete` is True if neither the source nor the directory has SST files that match none.
+    """
 
     origins: Mapping[str, Origin]
     complete: bool
@@ -177,9 +185,9 @@ class _Matches(NamedTuple):
 def _match_files(
     sources: Sequence[SourceDatabase], result: SourceDatabase, covered_range: KeyRange, maximum: int
 ) -> _Matches:
-    """Match files of the result with the source's.
+    """Match SST files of the result with files of the source, by state, size and keys.
 
-    Two files of one state with the same size and keys are matched in the order of level and age.
+    Two files that are equal in these are matched in the order of level and age.
     """
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
@@ -205,7 +213,7 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
 
 
 def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
-    """Pair the OPTIONS files with the files of the first source directory that has any."""
+    """Pair each OPTIONS file of a new directory with the OPTIONS file of the first source directory that has one."""
     source_options = [
         _extents_by_name(old_holder)[source.options]
         for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)

@@ -30,7 +30,7 @@ class HasHeader(Protocol):
 H = TypeVar("H", bound=HasHeader)
 
 Tables = dict[bytes, tuple[int, ...]]
-"""State ids in the result by the source's state id, for each source header whose ids differ."""
+"""For each source header whose state ids differ from the result's: a tuple of the result's ids, by source id."""
 
 
 def distinct_by_header(streams: Iterable[H]) -> list[H]:
@@ -42,9 +42,9 @@ def distinct_by_header(streams: Iterable[H]) -> list[H]:
 
 
 class KeyedHeaders:
-    """Keyed headers of one operator; `timers` are its raw keyed streams that become keyed state.
+    """Compares keyed headers of one operator. `timers` are raw keyed streams of the source that become keyed state.
 
-    States that are `left_out` are not in the result.
+    States in `left_out` are not in the result.
     """
 
     def __init__(self, label: str, timers: Sequence[KeyedStream] = (), left_out: Collection[str] = ()) -> None:
@@ -54,7 +54,10 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
-        """Return the tables of state ids. Raises `IntegrityError` unless the header merges those of `old_holders`."""
+        """Compare a header of the result with the merged header of `old_holders`; return the tables of state ids.
+
+        Raises `IntegrityError` unless they are equal.
+        """
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
             self._compared[headers] = self._tables(old_holders, stream)
@@ -79,7 +82,8 @@ class KeyedHeaders:
             ]
             merged = merge_keyed_headers([*headers, *timer_headers], self._left_out)
         check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, self._label)
-        if isinstance(stream, KeyedStream):  # a directory may have states of directories that gave it no key group
+        # A RocksDB directory may also list states of source directories from which it has no key group.
+        if isinstance(stream, KeyedStream):
             known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
             _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, merged.header.names)
         tables = zip(old_holders, merged.id_maps[1:], strict=False)
@@ -87,7 +91,7 @@ class KeyedHeaders:
 
 
 class ElementHeaders:
-    """Headers of the operator state of one operator."""
+    """Compares headers of operator state of one operator."""
 
     def __init__(self, label: str) -> None:
         self._label = label

@@ -1,9 +1,8 @@
-"""Names of streams that lie in `_metadata` itself (`ByteStreamStateHandle`'s `handleName`).
+"""Checks the names of streams that lie in `_metadata` itself (`ByteStreamStateHandle`'s `handleName`).
 
-Flink identifies such a stream by its name: it treats two streams with the same name as one, whatever bytes they
-hold. A result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's
-digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but it must be the same in all
-names.
+Flink identifies such a stream by its name: it treats two streams with the same name as one, whatever bytes they hold. A
+result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's digest, and
+in a RocksDB directory the file. Without a certificate the digest is unknown, but it must be the same in all names.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError
 
 _REWRITTEN_TABLE = r"\d+-\d+-\d+\.sst"
-"""First key group, state and number of a rewritten SST file (`rows_writer`)."""
+"""Pattern of a rewritten SST file's name (`rows_writer`): first key group, state and number."""
 
 _COPIED_FROM_BASE = "base-"
 """Prefix of SST files that a continued result takes over from its base (`writers.rocksdb.continued`)."""

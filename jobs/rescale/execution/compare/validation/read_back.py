@@ -25,6 +25,8 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
 
 
 def unreadable_result(error: RescaleError, operator: str | None = None, advice: str | None = None) -> IntegrityError:
-    """Return the error for a part of the result that cannot be read, which names the `operator` or that of `error`."""
+    """Return the error for a part of the result that cannot be read. It names `operator` or, if None, the operator of
+    `error`.
+    """
     what = f"the result cannot be read back: {error.what}"
     return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)

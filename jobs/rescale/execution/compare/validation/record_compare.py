@@ -28,7 +28,10 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class RecordCheck(NamedTuple):
-    """Records of one side, and the result's max parallelism; `are_duplicates` marks timers that are stored twice."""
+    """Check of some records of the source or the result, which are digested under key groups of `new_max_parallelism`.
+
+    `are_duplicates` marks timers that are stored twice.
+    """
 
     operator: int
     label: str

@@ -27,7 +27,10 @@ _LONGEST_HEADER = 1 << 20
 
 
 class StoreChecksums(NamedTuple):
-    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that remain."""
+    """Result of a proof by checksums: tallies of the state that is proven, and the checks that remain.
+
+    `algorithms` has the names of the checksums, by index of the operator.
+    """
 
     checks: Checks
     tallies: list[Tally]
@@ -106,7 +109,9 @@ class _SideChecksums:
         return self._contents.is_whole(extent)
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
-        """Yield checksums of extents end to end, if together they are whole files without their headers."""
+        """Yield checksums of the bytes of all extents end to end. Yields none unless these bytes are whole files less
+        headers.
+        """
         runs = list(_adjacent_runs(extents))
         if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
             return
@@ -143,7 +148,7 @@ class _ChecksumComparer:
         self._result.fetch([pair.result.file for pair in pairs] + [pair.result.file for pair in file_pairs])
 
     def checksum_of_groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
-        """Return the checksum of key groups on both sides; None if a side has none, or they differ."""
+        """Return the checksum of the key groups; None if source or result has none, or if theirs differ."""
         pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
         sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
         results = [pair.result for pair in pairs]

@@ -41,10 +41,10 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 
 @dataclass(frozen=True)
 class SnapshotPair:
-    """A source and a result whose `_metadata`, stream headers and MANIFESTs agree.
+    """A source and a result whose `_metadata`, stream headers and MANIFESTs agree, with the `checks` that remain.
 
-    `checks` remain to be done; `sums` prove state that needs no check. `key_hashes` has the names of key hashes by
-    operator id, and `by_files` has the directories that are proven by their files, by operator and subtask.
+    `sums` has state that is proven by the store's checksums. `key_hashes` has the names of key hashes by operator id.
+    `by_files` has, for each operator, the directories that are proven by their files, by subtask.
     """
 
     source: Snapshot
@@ -78,12 +78,12 @@ def compare_snapshots(
     proof: Proof = Proof.RECORDS,
     by_changes: Collection[int] = (),
 ) -> SnapshotPair:
-    """Compare everything except state; return the pair with the checks of its state.
+    """Compare everything except state; return the snapshots with the checks of state that remain.
 
     `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
-    tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide. The
-    operators with the numbers `by_changes` are proven by their changes, not here. Raises `IntegrityError` if source and
-    result differ.
+    tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide.
+    `by_changes` has the indexes of operators that `change_proof` proves. Raises `IntegrityError` if source and result
+    differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
@@ -111,7 +111,8 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
-    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is in Python: it needs processes
+    # S3's client is written in Python, so its reads run in parallel only in processes.
+    local = not is_s3(source.directory) and not is_s3(result.directory)
     task_tallies = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
     proven = pair.sums.tallies if pair.sums is not None else []
     for tally in (*proven, *side_by_side(compare, checks.small), *task_tallies):
@@ -141,7 +142,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
 
 
 def _is_one_sided(check: Check) -> bool:
-    """Return whether the check reads one side only; such checks compare the sums of each side."""
+    """Return whether the check reads only the source or only the result. Their sums are compared at the end."""
     return isinstance(check, ElementCheck | RecordCheck)
 
 
@@ -152,7 +153,7 @@ def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class _Comparers:
-    """Performs checks: `bytewise` compares key groups, elements and files, `by_record` digests records."""
+    """Performs checks: `bytewise` checks key groups, elements and files, `by_record` checks records."""
 
     bytewise: Comparer
     by_record: RecordComparer
