@@ -54,7 +54,7 @@ class Crc:
 
     def combine(self, first: int, second: int, length: int) -> int:
         """Return the CRC of A+B from `first`, the CRC of A, and `second`, the CRC of B, which has `length` bytes."""
-        return _times(first, _power(self, 8 * length), self) ^ second
+        return _multiply(first, _power_of_x(self, 8 * length), self) ^ second
 
     def of_suffix(self, whole: int, first: int, length: int) -> int:
         """Return the CRC of B, which has `length` bytes, from `whole`, the CRC of A+B, and `first`, the CRC of A."""
@@ -72,7 +72,7 @@ CRCS = {crc.name: crc for crc in (Crc("CRC64NVME", 64, 0x9A6C9329AC4BC9B5), Crc(
 """CRCs that S3 can store for a whole object, even if it was uploaded in parts; the stronger first."""
 
 
-def _times(a: int, b: int, crc: Crc) -> int:
+def _multiply(a: int, b: int, crc: Crc) -> int:
     """Return the product of two polynomials, modulo that of the CRC; the highest bit is x^0."""
     product, bit = 0, 1 << crc.bits - 1
     while a:
@@ -85,12 +85,12 @@ def _times(a: int, b: int, crc: Crc) -> int:
 
 
 @lru_cache(1 << 16)
-def _power(crc: Crc, exponent: int) -> int:
+def _power_of_x(crc: Crc, exponent: int) -> int:
     """Return x^exponent, modulo the polynomial."""
     result, square = 1 << crc.bits - 1, 1 << crc.bits - 2
     while exponent:
         if exponent & 1:
-            result = _times(result, square, crc)
-        square = _times(square, square, crc)
+            result = _multiply(result, square, crc)
+        square = _multiply(square, square, crc)
         exponent >>= 1
     return result

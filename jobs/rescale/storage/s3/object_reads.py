@@ -90,10 +90,10 @@ class ObjectReads:
         if address is None:
             return self._client.get_object(**wanted)
         headers = {header: wanted[name] for name, header in _HEADERS.items() if name in wanted}
-        REQUESTS.ask()
+        REQUESTS.count_calls()
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
-            REQUESTS.send("GetObject")
+            REQUESTS.count_request("GetObject")
             try:
                 answer = address.get(wanted["Key"], headers)
                 size = answer.raw.length_remaining
@@ -130,7 +130,7 @@ class ObjectReads:
         try:
             self._client.get_object(Bucket=bucket, Key=_SOME_KEY)
         except _CapturedError as captured:
-            REQUESTS.ask(-1)  # `get_object` was counted, but sent no request
+            REQUESTS.count_calls(-1)  # `get_object` was counted, but sent no request
             return captured.address
         finally:
             self._capturing.now = False

@@ -69,7 +69,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
         raise naming_store(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
     limit_silence(client)
-    REQUESTS.count(client)
+    REQUESTS.count_requests_of(client)
     return client
 
 

@@ -16,10 +16,10 @@ class Requests:
         self._asked = 0
         self._copied = 0
 
-    def count(self, client: Any) -> None:
+    def count_requests_of(self, client: Any) -> None:
         """Count the requests that a client of boto3 sends from now on."""
-        client.meta.events.register("before-call.s3", self._ask)
-        client.meta.events.register("before-send.s3", self._send)
+        client.meta.events.register("before-call.s3", self._before_call)
+        client.meta.events.register("before-send.s3", self._before_send)
 
     @property
     def by_kind(self) -> Counter[str]:
@@ -39,26 +39,26 @@ class Requests:
         with self._lock:
             return self._copied
 
-    def copied(self, size: int) -> None:
+    def count_copied_bytes(self, size: int) -> None:
         """Count bytes that the store copied itself."""
         with self._lock:
             self._copied += size
 
-    def ask(self, times: int = 1) -> None:
+    def count_calls(self, times: int = 1) -> None:
         """Count `times` calls of boto3. A call sends one request, or several if it has to repeat the request."""
         with self._lock:
             self._asked += times
 
-    def _ask(self, **_: Any) -> None:
-        self.ask()
+    def _before_call(self, **_: Any) -> None:
+        self.count_calls()
 
-    def send(self, kind: str) -> None:
+    def count_request(self, kind: str) -> None:
         """Count a request that is sent; `kind` is its operation, such as `GetObject`."""
         with self._lock:
             self._sent[kind] += 1
 
-    def _send(self, event_name: str, **_: Any) -> None:
-        self.send(event_name.rpartition(".")[2])
+    def _before_send(self, event_name: str, **_: Any) -> None:
+        self.count_request(event_name.rpartition(".")[2])
 
 
 REQUESTS = Requests()

@@ -77,6 +77,6 @@ class ServerCopies:
                     if status_of(error) not in (412, 416):
                         raise
                 else:
-                    REQUESTS.copied(source.length)
+                    REQUESTS.count_copied_bytes(source.length)
                     return answer
         raise self._objects.changed(source.uri, source.pin)
