@@ -103,13 +103,13 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
         check_declared(original, result, plan.surgery)
         check_offsets(original, result, plan.surgery)
-        return compare_snapshots(source, result, plan.key_hashes, proof, by_changes)
+        return compare_snapshots(source, result, plan.key_hashes, proof, proven_by_changes)
 
-    by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
+    proven_by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
     pair = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
-    if by_changes:
-        proven = prove_changes(plan, pair.source, pair.result, by_changes, tasks)
+    if proven_by_changes:
+        proven = prove_changes(plan, pair.source, pair.result, proven_by_changes, tasks)
         proofs = [
             proven[i].added_to(operator_proof) if i in proven else operator_proof
             for i, operator_proof in enumerate(proofs)

@@ -37,11 +37,13 @@ def split_into_read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
 
     Every key group with bytes is in one unit. The size of a unit is bounded, unless a single key group is larger.
     """
-    parts = ((i, part) for i, rekeying in rekeyings.items() for source in rekeying.sources for part in _parts(source))
+    parts = (
+        (i, part) for i, rekeying in rekeyings.items() for source in rekeying.sources for part in _bounded_parts(source)
+    )
     return [ReadUnit(number, operator, part) for number, (operator, part) in enumerate(parts)]
 
 
-def _parts(source: PlannedSource) -> Iterator[PlannedSource]:
+def _bounded_parts(source: PlannedSource) -> Iterator[PlannedSource]:
     """Yield the parts of a source that are read at once."""
     match source.place:
         case StreamPlace() as place:

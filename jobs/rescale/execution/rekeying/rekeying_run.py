@@ -85,11 +85,11 @@ def _rekey(
         raise totals
     streams = _streams_to_write(plan, rekeyings, totals, ranges)
     work_items = writer.lay_out(streams, existing_sizes)
-    results = _write(plan, writer, shuffle, work_items, states)
+    results = _write_ranges(plan, writer, shuffle, work_items, states)
     return writer.finish(tasks, streams, work_items, results)
 
 
-def _write(
+def _write_ranges(
     plan: Plan,
     writer: KeyedWriter[Work, Result],
     shuffle: Shuffled,

@@ -45,7 +45,7 @@ class FileShuffle:
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition, computed in this process."""
-        return work(_rows(self._send_once(), partition))
+        return work(_rows_of_partition(self._send_once(), partition))
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
@@ -82,12 +82,12 @@ class _Write(Generic[R]):
 
     def __call__(self, task: tuple[int, int], report_bytes: Callable[[int], None]) -> list[R]:
         partition, size = task
-        results = list(self.work(partition, _rows(self.files, partition)))
+        results = list(self.work(partition, _rows_of_partition(self.files, partition)))
         report_bytes(size)
         return results
 
 
-def _rows(files: Iterable[SpillFile], partition: int) -> Iterator[bytes]:
+def _rows_of_partition(files: Iterable[SpillFile], partition: int) -> Iterator[bytes]:
     return chain.from_iterable(rows_in(file, partition) for file in files)
 
 

@@ -49,7 +49,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
         path = Path(folder, f"{_PREFIX}{uuid.uuid4().hex}")
         file = os.fdopen(owned.new_file(path), "wb")
     try:
-        size, number = _write(rows, partitions, file, folder)
+        size, number = _write_rows(rows, partitions, file, folder)
         with _room_in(folder):
             file.close()
     except BaseException:
@@ -70,7 +70,7 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
         raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
 
 
-def _write(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], folder: str) -> tuple[int, int]:
+def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], folder: str) -> tuple[int, int]:
     """Write rows and index; return the bytes and the number of the rows."""
     numbers, sizes = array("q"), array("q")
     for partition, row in rows:

@@ -56,7 +56,7 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _write(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
+    written = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for place, stream in zip(places, written, strict=True):
         by_operator[place.operator].append(stream)
@@ -74,10 +74,10 @@ def copy_ahead(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> N
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _write(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing_sizes)
+    _write_streams(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing_sizes)
 
 
-def _write(
+def _write_streams(
     plan: Plan,
     places: Sequence[_Place],
     writer: Callable[[StreamUnit], UnitResult],

@@ -66,7 +66,7 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
     for i, pair in enumerate(pairs):
-        by_record = pair.by_record
+        by_record = pair.is_compared_by_record
         for side, operator in zip(Side, pair.sides, strict=True):
             if operator is None:
                 continue

@@ -51,14 +51,14 @@ class OperatorPair:
 
         Each raw keyed timer service counts as a state.
         """
-        return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
+        return (*self.holders(operator), *operator.heap_timers) if self.is_compared_by_record else ()
 
     def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
         """Return the raw keyed streams that are compared by whole key groups."""
-        return operator.own_raw_keyed if self.by_record else operator.raw_keyed
+        return operator.own_raw_keyed if self.is_compared_by_record else operator.raw_keyed
 
     @property
-    def by_record(self) -> bool:
+    def is_compared_by_record(self) -> bool:
         """Whether keyed state is compared record by record."""
         return all(_delimits_records(holder) for side in self.sides for holder in self.holders(side))
 
@@ -115,7 +115,7 @@ def _check_keyed(pair: OperatorPair) -> None:
     holders = [holder for side in pair.sides for holder in pair.holders(side)]
     if not holders:
         return
-    if not pair.by_record and len({holder.framing for holder in holders}) > 1:
+    if not pair.is_compared_by_record and len({holder.framing for holder in holders}) > 1:
         raise UnsupportedError(
             "only one snapshot is in the heap backend's format, and an unknown serializer hides where its records end",
             operator=pair.label,
@@ -132,7 +132,7 @@ def _check_keyed(pair: OperatorPair) -> None:
             operator=pair.label,
             advice="compare snapshots of the same job in which every subtask has registered all its states in open()",
         )
-    if not pair.by_record:
+    if not pair.is_compared_by_record:
         if all(map(pair.keyed, pair.sides)):
             message = (
                 "heap state with an unknown serializer can only be compared by whole key groups, and the max "

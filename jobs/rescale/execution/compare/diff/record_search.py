@@ -229,14 +229,14 @@ def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, st
     for (key, _), (a, b) in sorted(by_key.items(), key=lambda item: item[0]):
         if Counter(r.digest for r in a) == Counter(r.digest for r in b):
             continue
-        begin = _display_start(a[0].value, b[0].value) if a and b else 0
+        begin = _offset_before_difference(a[0].value, b[0].value) if a and b else 0
         kind = ONLY_IN[bool(b)] if not a or not b else OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER
         yield key, kind, _values_text(a, begin), _values_text(b, begin)
 
 
-def _display_start(a: bytes, b: bytes) -> int:
+def _offset_before_difference(value_a: bytes, value_b: bytes) -> int:
     """Return the offset from which to show both values, so that their first difference is visible."""
-    at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
+    at = next((i for i, (byte_a, byte_b) in enumerate(zip(value_a, value_b, strict=False)) if byte_a != byte_b), 0)
     return at - _SHOWN_BYTES_BEFORE if at >= _SHOWN_BYTES else 0
 
 

@@ -77,18 +77,22 @@ class _Comparison:
         a, b = pair.sides
         coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
         coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
-        states = (*self._records(i, pair), *self._parts(i, pair), *([coordinator] if coordinator else []))
+        states = (
+            *self._compare_records(i, pair),
+            *self._compare_parts(i, pair),
+            *([coordinator] if coordinator else []),
+        )
         differences = tuple(operator_differences(pair))
         equal = not differences and all(state.equal for state in states)
         return DiffedOperator(pair.operator_id, pair.label, equal, shape_of(a), shape_of(b), differences, states)
 
-    def _records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
+    def _compare_records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the keyed states of a pair, state by state, if the pair is compared by record."""
         a, b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
         a = {name: digest for name, digest in a.items() if name not in dropped_states}
         types = [state_types(pair, operator) for operator in pair.sides]
-        names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
+        names = sorted({*a, *b, *types[0], *types[1]}) if pair.is_compared_by_record else []
         amounts = {name: (_amount_of(a.get(name)), _amount_of(b.get(name))) for name in names}
         differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
         searched: dict[str, RecordDifferences] = {}
@@ -103,7 +107,7 @@ class _Comparison:
             remark = _TTL_REMARK if differing and "TTL<" in kind else None
             yield diffed_state(name, kind, "records", *amounts[name], differences, differing, remark)
 
-    def _parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
+    def _compare_parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the key groups, elements and copies of a pair."""
         types = [element_types(operator) for operator in pair.sides]
         for part, items in self._first_pass.items.items():

@@ -69,9 +69,9 @@ class Digester:
 
     def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
         with located(operator=unit.label):
-            return self._extents(unit) if isinstance(unit, ExtentUnit) else self._records(unit)
+            return self._digest_extents(unit) if isinstance(unit, ExtentUnit) else self._digest_records(unit)
 
-    def _extents(self, unit: ExtentUnit) -> ExtentDigests:
+    def _digest_extents(self, unit: ExtentUnit) -> ExtentDigests:
         whole = span(unit.extents)
         files = self.files[unit.side]
         contents = runs(files.chunks(whole), [extent.length for extent in unit.extents])
@@ -85,6 +85,6 @@ class Digester:
             raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 
-    def _records(self, unit: RecordUnit) -> RecordDigests:
+    def _digest_records(self, unit: RecordUnit) -> RecordDigests:
         states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups).states
         return RecordDigests(unit.number, states)

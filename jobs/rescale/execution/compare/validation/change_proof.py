@@ -62,7 +62,7 @@ from rescale.text.errors import IntegrityError, RequestError
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
     """Return the indexes of the operators that continue an earlier result."""
-    return tuple(number for number, operator in enumerate(plan.operators) if operator.is_continued)
+    return tuple(operator_index for operator_index, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
@@ -168,11 +168,11 @@ class ChangeProof:
         )
         changes: list[ChangeCheck] = []
         copies: list[FileCheck] = []
-        for number in self.operators:
-            changes += self._changes(number, self.base.source, self.later, files[0], in_result=False)
-            changes += self._changes(number, self.base.snapshot, result, files[1], in_result=True)
-            in_base = self.base.snapshot.operator(self.later.operators[number].operator_id)
-            copies += files_of_base(number, in_base, result.operators[number])
+        for operator_index in self.operators:
+            changes += self._change_checks(operator_index, self.base.source, self.later, files[0], in_result=False)
+            changes += self._change_checks(operator_index, self.base.snapshot, result, files[1], in_result=True)
+            in_base = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
+            copies += files_of_base(operator_index, in_base, result.operators[operator_index])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
         sized_changes = [(check.place.size, check) for check in changes]
         tallies = tasks.run(
@@ -183,18 +183,20 @@ class ChangeProof:
         )
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
         proven = {}
-        for number in self.operators:
-            own_tallies = [tally for tally in tallies if tally.operator == number]
-            taken = sum(check.operator == number for check in copies)
-            proven[number] = self._prove_operator(number, own_tallies, taken, checksums.get(number))
+        for operator_index in self.operators:
+            own_tallies = [tally for tally in tallies if tally.operator == operator_index]
+            taken = sum(check.operator == operator_index for check in copies)
+            proven[operator_index] = self._prove_operator(
+                operator_index, own_tallies, taken, checksums.get(operator_index)
+            )
         return proven
 
-    def _changes(
-        self, number: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
+    def _change_checks(
+        self, operator_index: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
     ) -> Iterator[ChangeCheck]:
-        new = later.operators[number]
+        new = later.operators[operator_index]
         old = earlier.operator(new.operator_id)
-        key_hash = self.plan.key_hashes.get(self.later.operators[number].operator_id)
+        key_hash = self.plan.key_hashes.get(self.later.operators[operator_index].operator_id)
         old_databases = {before.key_groups: before for before in old.databases}
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
@@ -203,7 +205,7 @@ class ChangeProof:
             before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             if in_result:
                 return files_above_base(before, after, new), ()
-            between = self._files_between(number, key_groups, files)
+            between = self._files_between(operator_index, key_groups, files)
             sizes = {name: extent.length for name, extent in between.items()}
             tables = own_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
@@ -211,39 +213,43 @@ class ChangeProof:
         for key_groups, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
             before, after = old_databases.get(key_groups), new_databases.get(key_groups)
             sides = (
-                None if before is None else _change_side(before, files.numbers, tables.gone),
+                None if before is None else _change_side(before, files.earlier_indexes, tables.gone),
                 None if after is None else _change_side(after, None, tables.added),
             )
             header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and before.states == after.states:
                 continue
             yield ChangeCheck(
-                number,
+                operator_index,
                 new.label,
                 in_result,
                 key_hash,
                 new.max_parallelism,
-                self.result.operators[number].max_parallelism,
+                self.result.operators[operator_index].max_parallelism,
                 ChangePlace(header, (key_groups.first, key_groups.last), *sides, transient),
             )
 
-    def _files_between(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
+    def _files_between(self, operator_index: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
         """Return the files of checkpoints between the earlier and the later one that the plan reads for a directory, by
         name.
         """
-        rekeying = self.plan.operators[number].rekeying
+        rekeying = self.plan.operators[operator_index].rekeying
         assert rekeying is not None
         return {
-            file.name: file.extent._replace(file=files.others + file.extent.file)
+            file.name: file.extent._replace(file=files.first_other_index + file.extent.file)
             for change in rekeying.changes
             if change.key_groups == (key_groups.first, key_groups.last)
             for file in change.transient
         }
 
     def _prove_operator(
-        self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
+        self,
+        operator_index: int,
+        tallies: Sequence[ChangeTally],
+        files_of_base: int,
+        checksums: CertifiedChecksums | None,
     ) -> ProvenChanges:
-        operator = self.later.operators[number]
+        operator = self.later.operators[operator_index]
         removed, added = (_equal_digests(tallies, rows, operator.label) for rows in ("removed", "added"))
         left, came = (sum(digest.records for digest in digests.values()) for digests in (removed, added))
         changes = CertifiedChanges(left=left, came=came, files_of_base=files_of_base)
@@ -339,8 +345,8 @@ class ProvenChanges(NamedTuple):
 class _JoinedFiles:
     """The files of the later snapshot, of the earlier one and of other checkpoints, in one list.
 
-    The later snapshot's files keep their indexes. The earlier snapshot's files have the indexes in `numbers`. The other
-    files begin at index `others`.
+    The later snapshot's files keep their indexes. The earlier snapshot's files have the indexes in `earlier_indexes`.
+    The other files begin at index `first_other_index`.
     """
 
     def __init__(
@@ -349,12 +355,12 @@ class _JoinedFiles:
         later_files = later.contents if pinned else later.contents.unpinned()
         both = (*later_files.versions, *earlier.contents.versions)
         self.contents = SnapshotFiles((*both, *others), later.data)
-        self.numbers = range(len(later_files.versions), len(both))
-        self.others = len(both)
+        self.earlier_indexes = range(len(later_files.versions), len(both))
+        self.first_other_index = len(both)
 
 
 def _change_side(
-    database: Database, numbers: Sequence[int] | None, own: frozenset[str]
+    database: Database, indexes: Sequence[int] | None, own: frozenset[str]
 ) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
-    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
+    return ChangeSide(place if indexes is None else place.renumbered(indexes), tuple(sorted(own)))

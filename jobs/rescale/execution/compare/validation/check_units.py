@@ -50,22 +50,22 @@ def list_checks(
     source: Snapshot,
     result: Snapshot,
     key_hashes: Mapping[str, str],
-    by_files: Sequence[Mapping[int, DirectoryFiles]],
-    by_changes: Collection[int] = (),
+    proven_by_files: Sequence[Mapping[int, DirectoryFiles]],
+    proven_by_changes: Collection[int] = (),
 ) -> Checks:
     """List all checks of a result.
 
-    `by_files` has, for each operator, the directories that are proven by their files, by subtask. `by_changes` has the
-    indexes of operators that `change_proof` proves: their directories get no check here.
+    `proven_by_files` has, for each operator, the directories that are proven by their files, by subtask.
+    `proven_by_changes` has the indexes of operators that `change_proof` proves: their directories get no check here.
     """
     checks: list[Check] = []
     small: list[FileCheck] = []
     for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
-        whole = by_files[i].values()
+        whole = proven_by_files[i].values()
         checks += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.copies)
         small += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.small)
-        keyed = (replace(old, databases=()), replace(new, databases=())) if i in by_changes else (old, new)
-        checks += _keyed_checks(i, *keyed, key_hashes.get(old.operator_id), by_files[i])
+        keyed = (replace(old, databases=()), replace(new, databases=())) if i in proven_by_changes else (old, new)
+        checks += _keyed_checks(i, *keyed, key_hashes.get(old.operator_id), proven_by_files[i])
         for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
@@ -74,17 +74,19 @@ def list_checks(
 
 
 def _keyed_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, DirectoryFiles]
+    i: int, old: Operator, new: Operator, key_hash: str | None, proven_by_files: Mapping[int, DirectoryFiles]
 ) -> Iterator[Check]:
-    """Yield the checks of an operator's keyed state, without the directories in `by_files`, which their files prove."""
+    """Yield the checks of an operator's keyed state, without the directories in `proven_by_files`."""
     if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
-        if not by_files:
+        if not proven_by_files:
             yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
-    elif by_files:
+    elif proven_by_files:
         yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
-        yield from _remaining_checks(i, old, new, key_hash, [d for d in new.databases if d.subtask not in by_files])
+        yield from _remaining_checks(
+            i, old, new, key_hash, [d for d in new.databases if d.subtask not in proven_by_files]
+        )
     else:
         if old.max_parallelism == new.max_parallelism:
             raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)

@@ -86,7 +86,9 @@ class Comparer:
                 case FileCheck():
                     return read_again_on_failure(lambda: self._compare_file(check))
                 case ElementCheck():
-                    return read_again_on_failure(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
+                    return read_again_on_failure(
+                        lambda: self._digest_elements(check), RESULT if check.in_result else SOURCE
+                    )
 
     def _compare_groups(self, check: GroupCheck) -> Tally:
         total = 0
@@ -156,7 +158,7 @@ class Comparer:
                 runs(self._result_chunks(span(results)), [extent.length for extent in results]),
             )
 
-    def _elements(self, check: ElementCheck) -> Tally:
+    def _digest_elements(self, check: ElementCheck) -> Tally:
         whole = span(check.elements)
         chunks = self._result_chunks(whole) if check.in_result else self.source.chunks(whole)
         total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS

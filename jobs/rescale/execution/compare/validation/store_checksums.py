@@ -101,8 +101,8 @@ class _SideChecksums:
         self._headers = headers
         self.checksums: dict[int, dict[str, int]] = {}
 
-    def fetch(self, numbers: Iterable[int]) -> None:
-        wanted = sorted(number for number in set(numbers) if number > 0)
+    def fetch(self, file_indexes: Iterable[int]) -> None:
+        wanted = sorted(index for index in set(file_indexes) if index > 0)
         self.checksums = dict(zip(wanted, side_by_side(self._stored_checksums, wanted), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
@@ -125,12 +125,12 @@ class _SideChecksums:
                     )
                 yield Checksum(crc.name, total)
 
-    def _stored_checksums(self, number: int) -> dict[str, int]:
-        uri, pin = self._contents.versions[number]
+    def _stored_checksums(self, file_index: int) -> dict[str, int]:
+        uri, pin = self._contents.versions[file_index]
         return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
 
-    def _size(self, number: int) -> int:
-        pin = self._contents.versions[number][1]
+    def _size(self, file_index: int) -> int:
+        pin = self._contents.versions[file_index][1]
         return -1 if pin is None else pin.size
 
 

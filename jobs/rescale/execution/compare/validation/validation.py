@@ -44,13 +44,13 @@ class SnapshotPair:
     """A source and a result whose `_metadata`, stream headers and MANIFESTs agree, with the `checks` that remain.
 
     `sums` has state that is proven by the store's checksums. `key_hashes` has the names of key hashes by operator id.
-    `by_files` has, for each operator, the directories that are proven by their files, by subtask.
+    `proven_by_files` has, for each operator, the directories that are proven by their files, by subtask.
     """
 
     source: Snapshot
     result: Snapshot
     key_hashes: Mapping[str, str]
-    by_files: Sequence[Mapping[int, DirectoryFiles]]
+    proven_by_files: Sequence[Mapping[int, DirectoryFiles]]
     checks: Checks
     sums: StoreChecksums | None = None
 
@@ -76,14 +76,14 @@ def compare_snapshots(
     result: Snapshot,
     key_hashes: Mapping[str, str],
     proof: Proof = Proof.RECORDS,
-    by_changes: Collection[int] = (),
+    proven_by_changes: Collection[int] = (),
 ) -> SnapshotPair:
     """Compare everything except state; return the snapshots with the checks of state that remain.
 
     `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
     tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide.
-    `by_changes` has the indexes of operators that `change_proof` proves. Raises `IntegrityError` if source and result
-    differ.
+    `proven_by_changes` has the indexes of operators that `change_proof` proves. Raises `IntegrityError` if source and
+    result differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
@@ -94,12 +94,12 @@ def compare_snapshots(
             check_rekeyed(old, new)
             check_raw_timers(old, new)
     whole = match_directories(source, result)
-    by_files = whole if proof is Proof.FILES else [{} for _ in whole]
-    checks = list_checks(source, result, key_hashes, by_files, by_changes)
+    proven_by_files = whole if proof is Proof.FILES else [{} for _ in whole]
+    checks = list_checks(source, result, key_hashes, proven_by_files, proven_by_changes)
     if proof is not Proof.FILES:
-        return SnapshotPair(source, result, key_hashes, by_files, checks)
+        return SnapshotPair(source, result, key_hashes, proven_by_files, checks)
     sums = prove_by_checksums(source, result, checks)
-    return SnapshotPair(source, result, key_hashes, by_files, sums.checks, sums)
+    return SnapshotPair(source, result, key_hashes, proven_by_files, sums.checks, sums)
 
 
 def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
@@ -123,7 +123,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     proofs = []
     for i, (old, new) in enumerate(pair.operators):
         try:
-            proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
+            proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.proven_by_files[i])
             proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
         except IntegrityError as error:
             one_sided = [
@@ -153,13 +153,13 @@ def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class _Comparers:
-    """Performs checks: `bytewise` checks key groups, elements and files, `by_record` checks records."""
+    """Performs checks: `byte_comparer` checks key groups, elements and files, `record_comparer` checks records."""
 
-    bytewise: Comparer
-    by_record: RecordComparer
+    byte_comparer: Comparer
+    record_comparer: RecordComparer
 
     def __call__(self, check: Check) -> Tally | RecordTally:
-        return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
+        return self.record_comparer(check) if isinstance(check, RecordCheck) else self.byte_comparer(check)
 
 
 def _operator_proof(
@@ -168,7 +168,7 @@ def _operator_proof(
     tallies: Sequence[Tally],
     record_tallies: Sequence[RecordTally],
     key_hashes: Mapping[str, str],
-    by_files: Mapping[int, DirectoryFiles],
+    proven_by_files: Mapping[int, DirectoryFiles],
 ) -> CertifiedOperator:
     records = record_proof(old, record_tallies, key_hashes)
     rewritten = [tally for tally in record_tallies if tally.in_result]
@@ -191,7 +191,7 @@ def _operator_proof(
         bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
         digest=f"{sum(digests) % MODULUS:032x}",
         records=records,
-        directories=_directory_proof(new, by_files.values()) if by_files else None,
+        directories=_directory_proof(new, proven_by_files.values()) if proven_by_files else None,
         tables=_table_proof(written),
     )
 

@@ -18,7 +18,7 @@ from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
-from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
+from rescale.execution.tasks.spark.task_meter import counted_into, new_counters_accumulator
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -39,7 +39,7 @@ class SparkShuffle:
         self._progress = progress
         self._done = done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
-        shared, sent = SharedFunction.pack(make_sender), new_sum(spark)
+        shared, sent = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
@@ -61,7 +61,7 @@ class SparkShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        done, written = self._spark.accumulator(0), new_sum(self._spark)
+        done, written = self._spark.accumulator(0), new_counters_accumulator(self._spark)
         shared = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:

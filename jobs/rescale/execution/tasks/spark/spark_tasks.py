@@ -17,7 +17,7 @@ from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_
 from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.execution.tasks.spark.shuffle import SparkShuffle
-from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
+from rescale.execution.tasks.spark.task_meter import counted_into, new_counters_accumulator
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -47,7 +47,7 @@ class SparkTasks:
             return []
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
-        counted = new_sum(self.context)
+        counted = new_counters_accumulator(self.context)
         shared = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:

@@ -18,7 +18,7 @@ class _CounterSum(AccumulatorParam[StepCounters]):
         return value1.plus(value2)
 
 
-def new_sum(context: SparkContext) -> Accumulator[StepCounters]:
+def new_counters_accumulator(context: SparkContext) -> Accumulator[StepCounters]:
     """Return an accumulator to which `counted_into` adds the counts of tasks."""
     return context.accumulator(StepCounters(), _CounterSum())
 

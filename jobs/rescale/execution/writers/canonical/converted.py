@@ -56,10 +56,10 @@ def _convert(plan: Plan, existing_sizes: Mapping[str, int], unit: tuple[int, int
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     with located(operator=operator.label):
-        return written_handle(plan, operator, _write(plan, operator, stream, existing_sizes))
+        return written_handle(plan, operator, _write_stream(plan, operator, stream, existing_sizes))
 
 
-def _write(
+def _write_stream(
     plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing_sizes: Mapping[str, int]
 ) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)

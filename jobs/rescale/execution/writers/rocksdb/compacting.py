@@ -59,12 +59,12 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     with located(operator=operator.label):
-        files = list(_files(plan, operator, stream))
+        files = list(_written_files(plan, operator, stream))
     refused = next((file.refused for file in files if file.refused), "")
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
 
-def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
+def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
     prefix = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
     sources = [_stored_database(plan, source) for source in stream.sources]

@@ -145,8 +145,8 @@ class RowsWriter:
 
     def _finish_directory(
         self,
-        operator_number: int,
-        number: int,
+        operator_index: int,
+        stream_index: int,
         tables_of_states: Sequence[StateTable],
         base_files: Sequence[DirectoryFile],
         inline: bool,
@@ -155,13 +155,13 @@ class RowsWriter:
 
         The SST files are the new ones in `tables_of_states`, and `base_files` of the base that the directory continues.
         """
-        operator, stream, states = self._planned_stream(operator_number, number)
+        operator, stream, states = self._planned_stream(operator_index, stream_index)
         by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
         }
         new = {state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()}
-        base = base_of(operator, number)
+        base = base_of(operator, stream_index)
         if base is None:
             manifest = new_manifest(new, stream.created)
         else:
@@ -186,10 +186,12 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _planned_stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
-        """Return the operator, its rekeyed stream `number`, and the names of the stream's states."""
-        operator = self.plan.operators[operator_number]
-        stream = operator.rekeyed[number]
+    def _planned_stream(
+        self, operator_index: int, stream_index: int
+    ) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
+        """Return the operator, its rekeyed stream with index `stream_index`, and the names of the stream's states."""
+        operator = self.plan.operators[operator_index]
+        stream = operator.rekeyed[stream_index]
         if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = require_header(read_header(self.plan, stream.header))
