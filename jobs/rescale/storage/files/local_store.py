@@ -94,7 +94,7 @@ class LocalStore:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(
-                    "a file is too large", path=uri, expected=f"at most {limit} bytes", found=status.st_size
+                    "a file is too large", path=uri, expected=f"at most {limit} bytes", found=f"{status.st_size} bytes"
                 )
             return read_exactly(uri, descriptor, 0, status.st_size), pin_of(status)
 
@@ -226,7 +226,9 @@ class LocalStore:
             try:
                 written = Path(token).stat().st_size
                 if written != size:
-                    raise StoreError("parts of a file are missing", path=token, expected=size, found=written)
+                    raise StoreError(
+                        "parts of a file are missing", path=token, expected=f"{size} bytes", found=f"{written} bytes"
+                    )
                 if not same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)
                     force_to_disk(Path(token))
