@@ -38,8 +38,8 @@ SAYS = {
     "checksums": "computed by the store itself",
     "records": "every record whose key has a given hash rule lies in the key group of that hash",
     "renamed": "declared as renamed",
-    "dropped": "holds nothing of an operator that was declared as dropped",
-    "dropped states": "holds nothing of a state that was declared as dropped",
+    "dropped": "an operator that was declared as dropped has no state in the result",
+    "dropped states": "a state that was declared as dropped is not in the result",
     "kafka": "hold the declared Kafka offsets",
     "sources": "was declared to become a KafkaSource",
 }

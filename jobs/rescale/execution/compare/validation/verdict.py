@@ -92,7 +92,7 @@ _CLAIM_OF_THE_RENAMED = (
     "the result has the old id"
 )
 _CLAIM_OF_THE_DROPPED = (
-    "the result holds nothing of an operator that was declared as dropped, and nothing of it was compared"
+    "an operator that was declared as dropped has no state in the result, so the comparison left its state out"
 )
 _CLAIM_OF_KAFKA = (
     "the result's own bytes hold the declared Kafka offsets where offsets were declared, and the source's offsets "
@@ -103,7 +103,7 @@ _CLAIM_OF_SOURCES = (
     "of the next record, and is assigned in the enumerator's state"
 )
 _CLAIM_OF_DROPPED_STATES = (
-    "the result holds nothing of a state that was declared as dropped, and everything else of its operator"
+    "a state that was declared as dropped is not in the result, but all other state of its operator is"
 )
 _CLAIM_OF_OLD_ROWS = (
     "of a state that was declared to lose old rows, the result holds exactly the rows and list elements whose last "

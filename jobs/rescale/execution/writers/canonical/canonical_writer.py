@@ -112,7 +112,7 @@ class CanonicalWriter:
                 raise IntegrityError(
                     "a run of key groups does not have the size that was computed from its records",
                     expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
-                    found=sink.size,
+                    found=f"{sink.size} bytes",
                 )
         place = (work.range.operator, work.stream, work.range.first)
         if isinstance(sink, RangeParts):
