@@ -1,7 +1,7 @@
 """Writes the question about a plan and the decision on it; `decisions` defines both documents.
 
-A run puts the question before it asks anybody. From then on, no run of the plan moves, validates or publishes anything
-until the plan is approved. The first answer is the decision; later answers change nothing.
+A run writes the question before it asks anybody. From then on, no run of the plan moves, validates or publishes
+anything until the plan is approved. The first answer is the decision; later answers change nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rescale.text.errors import StoreError
 
 
 def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False) -> Question:
-    """Put the question about a plan if there is none, and return the question; `by` names the run that asks.
+    """Write the question whether the plan may be carried out, unless there is one; return the question that is stored.
 
-    Raises `RequestError` if the plan has not claimed its target.
+    `by` names the run that asks. Raises `RequestError` if the plan has not claimed its target.
     """
     permit(plan, Transition.ASK)
     question = msgspec.json.encode(Question(by, _time_now()))
@@ -33,7 +33,7 @@ def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False
 def decide(
     plan: Plan, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
 ) -> Decision:
-    """Put the decision about a plan if there is none, and return the decision, which may be another run's.
+    """Write the decision on the plan, unless there is one; return the decision that is stored, perhaps by another run.
 
     `by` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
     """
@@ -46,7 +46,7 @@ def decide(
 def decide_cut_over(
     target: str, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
 ) -> Decision:
-    """Put the decision on the cut-over to a followed target if there is none, and return the decision."""
+    """Write the decision on the cut-over to a followed target, unless there is one; return the stored decision."""
     uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _time_now()))
     _put_if_absent(uri, decision, accept_unconditional=accept_unconditional)
     return _existing_document(cut_over_decision(target), uri)

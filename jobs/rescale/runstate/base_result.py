@@ -22,7 +22,10 @@ FULL_RUN = "make a full run, without the base"
 
 @dataclass(frozen=True)
 class Base:
-    """The earlier result, its plan, and its source checkpoint (`source`); both snapshots list their SST files."""
+    """The earlier result that a run continues, its plan, and the checkpoint from which it was made (`source`).
+
+    Both snapshots list their SST files.
+    """
 
     result: ContinuedResult
     plan: Plan
@@ -33,9 +36,9 @@ class Base:
 def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
     """Open the published result at `uri`, its plan and its source checkpoint.
 
-    Raises `RequestError` if it is not a published result with a certificate, or if files of its source checkpoint are
-    gone, `UnsupportedError` if state was dropped, added or edited in it, and `IntegrityError` if it is not the result
-    that was certified.
+    Raises `RequestError` if `uri` is not a published result with a certificate, or if files of the source checkpoint
+    are gone; `UnsupportedError` if the result's plan drops, adds or edits state; and `IntegrityError` if the result is
+    not the certified one.
     """
     target = normalise(uri)
     certificate = read_certificate(target)
@@ -59,7 +62,7 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
 
 
 def refuse_surgery(plan: Plan, base: str) -> None:
-    """Raise `UnsupportedError` if a plan, of a base or of its continuation, drops, adds or edits state."""
+    """Raise `UnsupportedError` if a plan drops, adds or edits state: neither a base nor a run that continues it may."""
     if plan.surgery:
         raise UnsupportedError(
             "a result can only be continued if neither it nor this run drops, adds or edits state",
@@ -70,7 +73,10 @@ def refuse_surgery(plan: Plan, base: str) -> None:
 
 
 def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snapshot:
-    """Open the source checkpoint of the base. Raises `RequestError` unless all files are in the planned versions."""
+    """Open the source checkpoint of the base.
+
+    Raises `RequestError` unless it has all its files, in the versions that the base's plan names.
+    """
     try:
         prefixes = [*plan.allow_prefixes, *allow_prefixes]
         source = open_candidate(plan.files[0].uri, plan.source, prefixes, moves=plan.moves)

@@ -32,10 +32,10 @@ class PutCandidate(NamedTuple):
 
 
 def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
-    """Put the candidate beside the target. Validation compares it with the source, and publication copies it.
+    """Write the candidate beside the target, for validation to compare with the source and publication to copy.
 
-    In a published target, the candidate is the existing `_metadata`, not one built from the handles, so that validation
-    notices a result of another plan.
+    If the target is published, return the existing `_metadata` instead, so that validation notices a result of another
+    plan.
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
@@ -76,7 +76,7 @@ def _operator_state(
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
-    if any(subtask.finished for subtask in entry.subtasks):  # such an operator keeps its parallelism
+    if any(subtask.finished for subtask in entry.subtasks):  # the parallelism stays: see `refuse_finished`
         subtasks = entry.subtasks
     return replace(
         entry,

@@ -38,9 +38,9 @@ _COMPARE_ADVICE = Advice("if the result is published, compare it with its source
 class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
-    `hash_is` says how sure the rule `key_hash` is; both are None where no rule is known. `left_out` is the number of
-    records of each dropped state, which the source has and the result does not. `old_rows` counts the old rows that
-    each state loses.
+    `key_hash` is the rule that computes the hash of a key, and `hash_is` says how sure the rule is; both are None if no
+    rule is known. `left_out` is the number of records of each dropped state, which the source has and the result does
+    not. `old_rows` counts the old rows that each state loses.
     """
 
     compared: int
@@ -54,9 +54,10 @@ class CertifiedRecords:
 
 @dataclass(frozen=True)
 class CertifiedOldRows:
-    """Old rows of a state that the source has and the result does not: whole rows, and elements of lists.
+    """Old rows of a state that were left out of the result: the number of whole rows, and the number of list elements.
 
-    The elements include those of whole rows. The last access to each row and element was read and is old enough.
+    The elements include those of whole rows. The time of last access was read for each row and element, and is old
+    enough.
     """
 
     rows: int
@@ -65,7 +66,7 @@ class CertifiedOldRows:
 
 @dataclass(frozen=True)
 class CertifiedState:
-    """Number of records of a state, and their digest (hex)."""
+    """Number of records of a state, and a digest (hex) of them."""
 
     records: int
     digest: str
@@ -73,7 +74,7 @@ class CertifiedState:
 
 @dataclass(frozen=True)
 class CertifiedDirectories:
-    """RocksDB directories of an operator: compared file by file, without their rows, or record by record.
+    """Numbers of an operator's RocksDB directories that were compared file by file without reading rows, or by records.
 
     The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. `deleted_ranges`
     files hide rows of other subtasks by range tombstones.
@@ -98,8 +99,8 @@ class CertifiedChecksums:
 class CertifiedTables:
     """Numbers of SST files that were read whole.
 
-    In `checked` files, every block has the checksum that RocksDB wrote with it; `unchecked` files have an unknown
-    format.
+    In `checked` files, every block has the checksum that RocksDB wrote with it. In `unchecked` files, no checksums were
+    compared, because the format of the files is unknown.
     """
 
     checked: int
@@ -148,8 +149,8 @@ class Certificate:
     """Proof that a result holds the state of its source.
 
     `plan` is the digest of the plan that was carried out, None if a published result was validated without its plan.
-    `proof` is by files if any RocksDB directory or other file was compared without its records. `surgery` lists the
-    declared differences from the source; all else is equal. `continues` is the base of a continued result.
+    `proof` is by files if any RocksDB directory or other file was compared without reading its records. `surgery` lists
+    the declared differences from the source; everything else is equal. `continues` is the base of a continued result.
     """
 
     verdict: str
@@ -177,15 +178,15 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True)
 class CertificateDocument(Certificate):
-    """A certificate as `Certificate.document` gives it: `document_sha256` is the SHA-256 (hex) of the other fields."""
+    """A certificate with a digest of itself: `document_sha256` is the SHA-256 (hex) of the other fields."""
 
     document_sha256: str
 
 
 def write_certificate(plan: Plan, certificate: Certificate) -> None:
-    """Put the certificate beside the target: from now on the candidate that it names may be published.
+    """Write the certificate beside the target. From then on, the candidate that it names may be published.
 
-    Raises `IntegrityError` if another candidate was published meanwhile.
+    Raises `IntegrityError` if another candidate was published while this one was compared.
     """
     places, store, metadata = places_of(plan), open_store(plan.target), None
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
@@ -200,12 +201,16 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 advice=_COMPARE_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
-    if metadata is not None:  # only after the certificate, since a candidate in `_metadata` counts as certified
+    if metadata is not None:
+        # The certificate comes first: `is_published` is true as soon as candidate and `_metadata` are equal.
         store.put(places.candidate, metadata)
 
 
 def read_certificate(target: str) -> Certificate:
-    """Return the certificate beside a target. Raises `RequestError` without one, `IntegrityError` if it was changed."""
+    """Return the certificate beside a target.
+
+    Raises `RequestError` if there is none, and `IntegrityError` if it was changed after it was written.
+    """
     uri = certificate_place(target)
     if not exists(uri):
         raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
@@ -228,17 +233,17 @@ def read_certificate(target: str) -> Certificate:
 
 
 def certificate_beside(target: str) -> Certificate | None:
-    """Return the certificate beside a target; None without one, as for a result that was moved to another place."""
+    """Return the certificate beside a target; None if there is none, for example because the result was moved."""
     return read_certificate(target) if exists(certificate_place(target)) else None
 
 
 def certified_plan(target: str) -> Plan:
-    """Return the plan of a target's result, by its certificate. Raises the errors of `read_certificate`."""
+    """Return the plan that the certificate beside a target names. Raises the errors of `read_certificate`."""
     return load_plan(Places(target, read_certificate(target).plan or "").plan)
 
 
 def certificate_for(plan: Plan) -> Certificate:
-    """Return the certificate of this plan's result. Raises `IntegrityError` if it is another plan's."""
+    """Return the certificate of this plan's result. Raises `IntegrityError` if the certificate names another plan."""
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(

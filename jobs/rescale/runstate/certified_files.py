@@ -1,7 +1,8 @@
 """The files of a certificate, in the versions that were compared with the source.
 
-Between validation and publication, or years later, a file may be cut, replaced or deleted. So the certificate names
-every file with its version. Everything that relies on the certificate compares the versions again, with one listing.
+Between validation and publication, or years later, a file may be truncated, replaced or deleted. So the certificate
+names every file with its version. Everything that relies on the certificate compares the versions again, with one
+listing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CertifiedFile:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the file is in the source."""
+        """Whether the file is a file of the source, to which the result refers."""
         return "/" in self.name
 
     def uri(self, target: str) -> str:
@@ -43,9 +44,9 @@ class CertifiedFile:
 
 
 def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
-    """Return the files that were `seen` (URI and version) before their content was compared.
+    """Return the files to certify; `seen` are their URIs and their versions before their content was compared.
 
-    Raises `StoreError` if a file has changed since: it is unknown then which of its versions was compared.
+    Raises `StoreError` if a file has changed since then, because it is unknown which of its versions was compared.
     """
     named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
     files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
@@ -61,7 +62,7 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
 
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
-    """Raise `IntegrityError` with the first file that is not in its certified version."""
+    """Raise `IntegrityError` if a file is missing, or is not in its certified version; the error names the first."""
     changed = list(_changed_files(target, files))
     if not changed:
         return
@@ -99,8 +100,8 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
 def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
     """Yield each file that is not in its certified version, with its current version (None: it does not exist).
 
-    A listing may be outdated, so each file that differs in it is looked up again. Files of the source are not listed:
-    the right to read them does not include the right to list, and there may be many others.
+    A listing may be outdated, so the store is asked again for each file that differs. Files of the source are not
+    listed: the right to read them does not include the right to list, and their directories may hold many other files.
     """
     existing = stats_of([file.name for file in files if file.is_elsewhere])
     existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}

@@ -1,8 +1,8 @@
 """The claim on a target: one plan at a time owns it.
 
-A run puts the claim, if absent, right after its plan. The claim names the plan. A run of the same plan resumes; a run
-of another plan is refused before it writes a byte. A store that ignores the condition would let two runs mix, so the
-condition is tried here on a probe, before anything else is written.
+After a run has stored its plan, it writes the claim, which names the plan, unless there is a claim. A run of the same
+plan resumes; a run of another plan is refused before it writes a byte. If a store ignored the condition "write only if
+absent", two runs could mix their files. So the condition is tested on a probe file first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from rescale.text.names import quoted
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim records the time and `by`, the name of the run, which the errors of refused runs show. Raises
-    `RequestError` if the target holds anything that is not this plan's, and `UnsupportedError` if the store ignores
-    conditions, unless `accept_unconditional`.
+    The claim records the time and `by`, the name of the run; errors of refused runs show both. Raises `RequestError` if
+    the target holds files that are not this plan's, and `UnsupportedError` if the store ignores conditional writes,
+    unless `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
@@ -53,14 +53,14 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
 
 
 def _probe_conditions(store: Store, target: str) -> None:
-    """Raise `UnsupportedError` if the store ignores conditions, as a probe beside the target shows.
+    """Raise `UnsupportedError` if the store ignores conditional writes, as a test with a probe beside the target shows.
 
-    Trying it on the claim itself could overwrite the claim of another run.
+    A test with the claim itself could overwrite the claim of another run.
     """
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
     honours_both = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
-    with suppress(LockedError):  # a locked probe stays, like other leftovers
+    with suppress(LockedError):  # S3 Object Lock may keep the probe, which does no harm
         store.delete([probe])
     if not honours_both:
         raise UnsupportedError(
@@ -74,9 +74,9 @@ def _probe_conditions(store: Store, target: str) -> None:
 
 
 def refuse_unavailable_target(plan: Plan) -> None:
-    """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
+    """Raise `RequestError` if no run of the plan can start or resume in its target. Write nothing."""
     refuse_unsafe_target(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # otherwise the files have an owner
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -95,7 +95,8 @@ def refuse_unavailable_target(plan: Plan) -> None:
 class PlannedNames:
     """Names of the files of a result. For files in RocksDB directories, only prefixes are known in advance.
 
-    With `prepared`, names of all files that were copied ahead are included: the run removes those it does not need.
+    With `prepared`, the names of all files that were copied ahead are included, because the run removes those that it
+    does not need.
     """
 
     names: frozenset[str]
@@ -107,7 +108,7 @@ class PlannedNames:
 
 
 def planned_names(plan: Plan) -> PlannedNames:
-    """Return the names of all files that the plan's result may hold, without `_metadata`."""
+    """Return the names of all files that the plan's result may hold, except `_metadata`."""
     streams_by_name = [
         (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
     ]
@@ -139,13 +140,13 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
 
 
 def _published_result(target: str, published: bool) -> str | None:
-    """Return which plan published the existing `_metadata`, or None if no certificate names it."""
+    """Return a phrase that names the plan of the existing `_metadata`; None if no certificate names the file."""
     if not published:
         return None
     try:
         certificate = certificate_beside(target)
         published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
-    except RescaleError:  # the error about the occupied target matters more
+    except RescaleError:  # the caller's error about the occupied target matters more
         return None
     if certificate is None or certificate.candidate_sha256 != published_sha256:
         return None
@@ -153,7 +154,7 @@ def _published_result(target: str, published: bool) -> str | None:
 
 
 def _occupied_advice(target: str, published: bool, foreign: Sequence[str]) -> str:
-    """Return advice for an occupied target; `discard` keeps files that no run has written."""
+    """Return advice for a target that holds `foreign` files, which are not this plan's."""
     if published:
         return "name another target"
     if not any(plan_in_name(name(uri)) for uri in foreign):

@@ -1,7 +1,7 @@
-"""The question whether a plan may be carried out, and the one decision about it: documents beside the target.
+"""The question whether a plan may be carried out, and the one decision on it: documents beside the target.
 
-Question and decision are put only if absent, so a target has one decision for each plan, whichever runs ask. A plan
-without a question needs no decision. `states` says what is allowed before and after a decision.
+Both are written only if absent, so a target has one decision for each plan, however many runs ask. A plan without a
+question needs no decision. `states` says what is allowed before and after a decision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.text.errors import DECODE_ERRORS, RequestError
 
 @dataclass(frozen=True)
 class Question:
-    """The run that asks (as key and value), and the time."""
+    """The run that asks whether a plan may be carried out (as keys and values), and the time."""
 
     by: Mapping[str, str]
     at: str
@@ -31,7 +31,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the plan is approved, the answer as a clause, the run that got the answer (key and value), the time."""
+    """Decision on a plan: whether it is approved, the answer as a clause, the run that got the answer, and the time."""
 
     approved: bool
     answer: str
@@ -46,14 +46,14 @@ D = TypeVar("D", Question, Decision)
 
 
 class Approval(NamedTuple):
-    """The question about a plan, None if no run has asked; and the decision, None without an answer."""
+    """The question about a plan, None if no run has asked; and the decision, None if nobody has answered."""
 
     question: Question | None
     decision: Decision | None
 
 
 def approval_of(places: Places) -> Approval:
-    """Return question and decision of a plan. Raises `RequestError` for a document that Rescale did not write."""
+    """Return question and decision of a plan. Raises `RequestError` if Rescale did not write one of these documents."""
     asked, decided = open_store(places.target).stats([places.question, places.decision])
     return Approval(
         None if asked is None else _read(places.question, Question),

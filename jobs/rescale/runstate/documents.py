@@ -1,4 +1,4 @@
-"""Documents of a run beside its target; the first of them is the plan."""
+"""Reads and writes the documents of a run beside its target; the first of them is the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
 DOCUMENT_LIMIT = 1 << 30
-"""Largest document of our own that is read, in bytes."""
+"""Largest document of Rescale that is read, in bytes."""
 
 
 def read_document(uri: str) -> bytes:
@@ -27,19 +27,19 @@ def read_document(uri: str) -> bytes:
 
 
 def put_document(uri: str, data: bytes) -> None:
-    """Put a document, in place of an earlier one."""
+    """Write a document; an earlier one is replaced."""
     open_store(uri).put(uri, data)
 
 
 def store_plan(plan: Plan) -> None:
-    """Put the plan beside its target, where `load_plan` reads it. A target may have plans of several requests."""
+    """Write the plan beside its target, where `load_plan` reads it. A target may have plans of several requests."""
     put_document(places_of(plan).plan, plan_to_json(plan))
 
 
 def refuse_unsafe_result(uri: str) -> None:
-    """Raise `RequestError` if the result document of a step would replace another file, or be in a snapshot.
+    """Raise `RequestError` if the result document of a step would replace another program's file, or be in a snapshot.
 
-    Beside a target, a file with the name of such a document is always Rescale's own.
+    In the directory beside a target, a file with the name of a result document is always Rescale's own.
     """
     folder = parent(uri)
     if folder.endswith(BESIDE):
@@ -71,15 +71,16 @@ def _is_result(data: bytes) -> bool:
 
 
 def load_plan(uri: str) -> Plan:
-    """Return the plan in a file. Raises `SnapshotError` if it is not a plan, or not the plan that the name promises.
+    """Return the plan in a file.
 
-    Raises `StoreError`, which is worth a retry, if a second read does not confirm the error.
+    Raises `SnapshotError` if the file is not a plan, or not the plan that its name promises; and `StoreError`, which is
+    worth a retry, if a second read does not confirm the error.
     """
     return read_again_on_failure(lambda: _read_plan(uri), DOCUMENTS)
 
 
 def _read_plan(uri: str) -> Plan:
-    """Read the plan, and compare its digest with the one in its name, so that a misread cannot go unnoticed."""
+    """Read the plan. Raises `SnapshotError` if its digest is not the one in the file's name, as after a misread."""
     plan, named = plan_from_json(read_document(uri), uri), _PLAN_NAME.fullmatch(name(uri))
     if named is not None and named[1] != plan.digest:
         raise SnapshotError(

@@ -1,8 +1,8 @@
-"""Removal of the unfinished uploads and temporary files of a killed run, before the result is published.
+"""Removes the unfinished uploads and temporary files of a killed run, before the result is published.
 
 A lost answer or a killed task leaves an open multipart upload, which the store keeps and bills, or temporary files.
-Nothing needs them once all files of state exist. If another run of the plan is still writing, it starts these files
-again.
+Nothing needs these leftovers once all files of state exist. If another run of the plan is still writing, it starts
+these files again.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def clear_leftovers(places: Places) -> None:
     store.abort_parts(places.target, lambda uri: uri == places.metadata or plan_in_name(name(uri)) is not None)
     store.abort_parts(beside(places.target), lambda uri: is_document(places.target, uri))
     staged = [entry.uri for entry in store.list(staging) if is_document(places.target, entry.uri)]
-    with suppress(LockedError):  # locked files are harmless
+    with suppress(LockedError):  # S3 Object Lock may keep staged files, which do no harm
         store.delete(staged)

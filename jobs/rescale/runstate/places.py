@@ -43,7 +43,7 @@ def beside(target: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """The places of a plan's run; `digest` is the plan's SHA-256 in hex."""
+    """The URIs of the files of a plan's run; `digest` is the plan's SHA-256 in hex."""
 
     target: str
     digest: str
@@ -58,12 +58,12 @@ class Places:
 
     @property
     def plan_page(self) -> str:
-        """The readable plan, in Markdown."""
+        """URI of the plan as a page for readers, in Markdown."""
         return self._beside(f"plan-{self.digest}.md")
 
     @property
     def question(self) -> str:
-        """The question whether the plan may be carried out."""
+        """URI of the question whether the plan may be carried out."""
         return self._beside(f"question-{self.digest}.json")
 
     @property
@@ -88,38 +88,38 @@ class Places:
 
     @property
     def publishing(self) -> str:
-        """Mark that is put shortly before the result is published."""
+        """URI of the mark that is written shortly before the result is published."""
         return self._beside("publishing")
 
     @property
     def published(self) -> str:
-        """Mark that is put shortly after the result was published, and remains if `_metadata` is deleted."""
+        """URI of the mark that is written shortly after the result is published; it stays if `_metadata` is deleted."""
         return self._beside("published")
 
     @property
     def report(self) -> str:
-        """The report of the run, an HTML page."""
+        """URI of the report of the run, an HTML page."""
         return self._beside("report.html")
 
     @property
     def report_data(self) -> str:
-        """Data of the report that is not in the plan."""
+        """URI of the document with the data of the report that is not in the plan."""
         return self._beside("report.json")
 
     def written_handles(self, step: str) -> str:
-        """Return the place of the handles that a moving step wrote; `step` is `keyed` or `operator`."""
+        """Return the place of the document with the handles of a moving step; `step` is `keyed` or `operator`."""
         return self._beside(f"handles-{step}.json")
 
     def run(self, name: str) -> str:
-        """Return the place of the note of a run that resumes under another run's claim; `name` is its hash."""
+        """Return the place of the note of a run that resumes under another run's claim; `name` is the note's hash."""
         return self._beside(f"run-{self.digest[:8]}-{name}.json")
 
     def result(self, step: str) -> str:
-        """Return the place of the result document of a step's process."""
+        """Return the place of the result document of a step."""
         return self._beside(f"result-{step}.json")
 
     def stream(self, name: str) -> str:
-        """Return the place of a file of state."""
+        """Return the place of the file of state with this name."""
         return join(self.target, name)
 
     def _beside(self, name: str) -> str:
@@ -127,6 +127,7 @@ class Places:
 
 
 def places_of(plan: Plan) -> Places:
+    """Return where the files of a plan's run are."""
     return Places(plan.target, plan.digest)
 
 
@@ -139,7 +140,7 @@ def is_document(target: str, uri: str) -> bool:
 
 
 def is_staged(name: str) -> bool:
-    """Return whether a file in the directory of unfinished files has the name of a run's file or of a probe."""
+    """Return whether a file in `staging/` has the name of an unfinished file of a run, or of a probe."""
     return (
         _PROBE.fullmatch(name) is not None
         or _STAGED.fullmatch(name) is not None
@@ -148,9 +149,9 @@ def is_staged(name: str) -> bool:
 
 
 def plan_in_name(name: str) -> str | None:
-    """Return the first eight digits of the plan that a file of state belongs to; None for any other file.
+    """Return the first eight hex digits of the plan's digest in the name of a file of state; None for any other name.
 
-    A file that was copied ahead belongs to no plan: the result is `PREPARED`.
+    A file that was copied ahead belongs to no plan: for its name, return `PREPARED`.
     """
     match = _STATE.fullmatch(name)
     return match[1] if match else None
@@ -162,11 +163,12 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
+    """Return the place of the claim on a target."""
     return join(beside(target), "claim")
 
 
 def prepared_place(target: str) -> str:
-    """Return the place of the plan of a preparation, which copied files ahead into a target."""
+    """Return the place of the plan of a preparation, which copies files into the target before a run claims it."""
     return join(beside(target), "prepared.json")
 
 
@@ -181,6 +183,7 @@ def probe_place(target: str, name: str) -> str:
 
 
 def certificate_place(target: str) -> str:
+    """Return the place of the certificate of a target's result."""
     return join(beside(target), "certificate.json")
 
 
@@ -195,7 +198,7 @@ def cut_over_place(target: str) -> str:
 
 
 def pins_place(target: str) -> str:
-    """Return the directory where a follower pins checkpoints, as if it were the job's own."""
+    """Return the directory where a follower pins checkpoints, laid out like the job's checkpoint directory."""
     return join(beside(target), PINS)
 
 
@@ -217,5 +220,5 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 
 def is_in_follower_directory(uri: str) -> bool:
-    """Return whether a URI is among the pins or rounds of a follower, which are not protected because they change."""
+    """Return whether a URI is in a follower's directory of pins or rounds; their files change, so are not protected."""
     return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

@@ -43,7 +43,7 @@ _FILES_BETWEEN_CHECKS = 100
 """Number of files deleted between two checks for a claim on the target."""
 
 _REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
-"""States in which a run may remove prepared files that are not part of its result."""
+"""States of the target in which a run may remove prepared files that are not part of its result."""
 
 
 def is_prepared(target: str) -> bool:
@@ -68,9 +68,10 @@ def prepared_sizes(plan: Plan) -> dict[str, int]:
 
 
 def begin_preparing(plan: Plan) -> None:
-    """Put the plan of a preparation beside its target, so that files may be copied into the target.
+    """Write the plan of a preparation beside its target, so that files may be copied into the target.
 
-    Raises `RequestError` if a run has claimed it, if it holds files of others, or if the plan names no file to copy.
+    Raises `RequestError` if a run has claimed the target, if the target holds files of others, or if the plan has no
+    file that can be copied ahead.
     """
     if not prepared_sizes(plan):
         raise RequestError(
@@ -86,7 +87,7 @@ def begin_preparing(plan: Plan) -> None:
 
 
 def refuse_claimed(target: str) -> None:
-    """Raise `RequestError` if a run has claimed the target, or if it was discarded, since the preparation began."""
+    """Raise `RequestError` if a run has claimed the target, or it was discarded, since the preparation began."""
     if (claim := claim_on(target)) is not None:
         raise RequestError(
             "a run has claimed the target, so nothing more is copied ahead",
@@ -101,7 +102,7 @@ def refuse_claimed(target: str) -> None:
 def end_preparing(plan: Plan) -> None:
     """Remove the prepared files of older checkpoints: those that a result of this plan would not contain.
 
-    Raises `RequestError` if the target was claimed or discarded meanwhile.
+    Raises `RequestError` if the target was claimed or discarded since the preparation began.
     """
     unused = _unused_files(plan.target, prepared_sizes(plan))
     for at in range(0, len(unused), _FILES_BETWEEN_CHECKS):
@@ -111,10 +112,10 @@ def end_preparing(plan: Plan) -> None:
 
 
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
-    """Remove files that this preparation put after a run had claimed the target, or after the target was discarded.
+    """If a run has claimed the target, or it was discarded, remove the files that this preparation has copied.
 
-    These are files of this plan that did not exist `before`, and that the claiming plan does not name. All are kept if
-    the claiming plan cannot be read, for example because another version of Rescale wrote it.
+    These are files of this plan that did not exist `before` (their names), and that the claiming plan does not name.
+    All files are kept if the claiming plan cannot be read, for example because another version of Rescale wrote it.
     """
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
@@ -137,6 +138,6 @@ def remove_unused_files(plan: Plan) -> None:
 
 
 def _unused_files(target: str, used: Collection[str]) -> list[str]:
-    """Return the prepared files in a target that are not `used`."""
+    """Return the URIs of the prepared files in a target whose names are not among `used`."""
     entries = open_store(target).list(target)
     return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used]

@@ -1,4 +1,4 @@
-"""Publication, the last step: puts the certified candidate as `_metadata`, so that Flink can restore the result.
+"""Publication, the last step: writes the certified candidate as `_metadata`, so that Flink can restore the result.
 
 If the job does not start from the result, its cut-over withdraws the publication.
 """
@@ -29,8 +29,8 @@ from rescale.text.errors import IntegrityError, RequestError, StoreError
 class Published:
     """A result that Flink can restore.
 
-    `sha256` is that of its `_metadata`. `already` is True if it had been published before. `proof` is the depth of the
-    comparison with the source, and `compared` the number of bytes of state that were compared.
+    `sha256` is the digest of its `_metadata`. `already` is True if the result had been published before. `proof` is the
+    depth of the comparison with the source, and `compared` the number of bytes of state that were compared.
     """
 
     target: str
@@ -41,10 +41,10 @@ class Published:
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
-    """Put the candidate that the certificate names as `_metadata`, if absent.
+    """Write the candidate that the certificate names as `_metadata`, if absent.
 
     Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
-    before; and `RequestError` if the result is being discarded, or was discarded meanwhile.
+    before; and `RequestError` if the result was discarded, or is being discarded.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
@@ -62,10 +62,10 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
 
 
 def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
-    """Put the mark that precedes `_metadata`; return whether another run has published meanwhile.
+    """Write the mark that precedes `_metadata`; return whether another run has published since this one checked.
 
-    Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or `_metadata` is gone since
-    another run published it.
+    Raises `RequestError` if `_metadata` must not be written: because the result is being discarded, or because another
+    run has published `_metadata` and it is gone.
     """
     places = places_of(plan)
     put_document(places.publishing, b"the _metadata of this result was about to be put\n")
@@ -99,7 +99,10 @@ def _put_published_mark(plan: Plan) -> None:
 
 
 def _put_metadata(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
-    """Put the candidate as `_metadata`; return whether the store guarantees that it exists now."""
+    """Write the candidate as `_metadata`.
+
+    Return whether the store guarantees that `_metadata` is the candidate; if not, the caller must read it.
+    """
     store = open_store(uri)
     if not accept_unconditional:
         return store.put_if_absent(uri, candidate)
@@ -124,7 +127,7 @@ def _certified_candidate(plan: Plan) -> tuple[Certificate, bytes]:
 
 
 def _read_twice(plan: Plan) -> Claim | None:
-    """Return the claim for a later comparison, read twice to detect a misread."""
+    """Return the claim, for a later comparison. Raises `StoreError` if two reads of it differ: one is a misread."""
     first, second = _claim_on(plan), _claim_on(plan)
     if first != second:
         raise StoreError(
@@ -138,10 +141,11 @@ def _claim_on(plan: Plan) -> Claim | None:
 
 
 def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
-    """Raise `RequestError` if the note of a `discard` exists. A `discard` that sees our mark first stops by itself.
+    """Raise `RequestError` if the target is being discarded, or was discarded, since the `claim` was read.
 
     `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
-    could end between the two checks. If the claim has changed, the mark that was just put is void, and is removed.
+    could end between the two checks. If the claim has changed, this run's `publishing` mark is void, and is removed. A
+    `discard` that sees the mark after it has written its note removes the note and stops.
     """
     discarded = is_being_discarded(plan.target)
     current = _claim_on(plan)
@@ -159,7 +163,7 @@ def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
 
 
 def withdraw(plan: Plan) -> None:
-    """Remove a result that is or may be published, and from which no job runs; the target's follower stays.
+    """Remove a result that is or may be published, and that no job runs from. The files of the target's follower stay.
 
     An interrupted withdrawal can be repeated. Raises `RequestError` if the result cannot have been published.
     """
@@ -175,7 +179,7 @@ def withdraw(plan: Plan) -> None:
 
 
 def published_plan(target: str, by: Mapping[str, str] | None = None) -> Plan | None:
-    """Return the plan of a target's published result; None if it is not published, or not claimed `by` this run."""
+    """Return the plan of a target's published result; None if there is none, or if another run than `by` claimed it."""
     claim = claim_on(target)
     if claim is None or (by is not None and claim.by != by):
         return None

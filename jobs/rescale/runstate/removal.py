@@ -1,4 +1,4 @@
-"""`discard`, the opposite of publication: it removes the files that an unpublished run left."""
+"""Removes the files that an unpublished run left: `discard`, the opposite of publication."""
 
 from __future__ import annotations
 
@@ -46,10 +46,13 @@ _NOTE = "the files of plan {} in this target are being discarded\n"
 _PLAN = re.compile(rb"[0-9a-f]{64}")
 
 _FILES_BETWEEN_CHECKS = 500
-"""Number of files deleted between two ownership checks."""
+"""Number of files deleted between two checks that the files still belong to the discarded plan."""
 
 _MAX_LISTINGS = 3
-"""Largest number of listings with new files: an outdated listing explains one, an active run explains more."""
+"""Number of listings with new files after which `discard` gives up.
+
+An outdated listing explains one such listing, an active run explains more.
+"""
 
 
 class DiscardAnswer(msgspec.Struct, frozen=True):
@@ -62,13 +65,14 @@ class DiscardAnswer(msgspec.Struct, frozen=True):
 def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     """Remove the files that an unpublished run left in and beside the target; the claim is removed last.
 
-    The files of a follower of the target, and those that were copied ahead, are removed too, unless `keeps_follower`.
+    The files of a follower of the target, and the files that were copied ahead, are removed too, unless
+    `keeps_follower`.
 
-    An interrupted discard can be repeated. It puts its note first, and then checks the target again: a run that is
-    still active has either put its mark by now, or will see the note and not publish.
+    An interrupted discard can be repeated. It writes its note first, and then checks the target again. A run that is
+    still active has either written its `publishing` mark by then, or will see the note and not publish.
 
     Raises `RequestError` if the target is or may have been published, if the documents are those of another target, if
-    nothing shows that the files are ours, or if new files keep appearing.
+    nothing shows that the files are Rescale's, or if new files keep appearing.
     """
     take_documents(target)
     digest = claimed_by(target)
@@ -96,7 +100,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
     """Raise `RequestError` if the claiming plan has another target: then the documents were copied or moved here.
 
-    If the plan cannot be read, its target is unknown; the error comes later, when the plan's file names are needed.
+    If the plan cannot be read, raise nothing: `_files_of_the_plan` raises the error, if it needs the plan.
     """
     if digest is None or not exists(uri := Places(target, digest).plan):
         return
@@ -116,10 +120,11 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Listing:
-    """Files in a target and beside it; `documents` are the documents of runs among the latter.
+    """The files in a target and in the directory beside it.
 
     `beside` lacks the files of the target's follower, which can be recognised only while the follower's document
-    exists. With `keeps_prepared`, files that were copied ahead are in none of the lists.
+    exists. `documents` are the files of `beside` that a run wrote. With `keeps_prepared`, files that were copied ahead
+    are in none of the lists.
     """
 
     target: str
@@ -130,7 +135,7 @@ class _Listing:
 
     @property
     def last(self) -> tuple[list[str], ...]:
-        """Files that are removed after all others, in this order; the note of the discard is the last."""
+        """Batches of files that are removed after all others, in this order; the last is the note of the discard."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
         others = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
@@ -156,10 +161,10 @@ def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
 
 
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:
-    """Return the files in the target that belong to the claiming plan, if that plan can be read.
+    """Return the files in the target that belong to the claiming plan.
 
-    Without a claim, or without the plan, these files are removed later, by the plan in their names. Raises
-    `RequestError` if nothing shows that the files are ours.
+    Return only prepared files if there is no claim, and none if the plan's document is gone: the files are then removed
+    later, by the plan in their names. Raises `RequestError` if nothing shows that the files are Rescale's.
     """
     if digest is None:
         if listing.inside and not listing.documents:
@@ -171,9 +176,9 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if not listing.inside:
         return []
     plan = Places(listing.target, digest).plan
-    if not exists(plan):  # a slow run has claimed the target during its discard
+    if not exists(plan):  # a slow run has put its claim after a discard had removed its plan
         return []
-    # A damaged plan, which would name other files and leave those of the run behind, fails to load.
+    # Loading a damaged plan raises an error: it would name other files, and the run's own files would stay.
     planned = planned_names(load_plan(plan))
     return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
 
@@ -198,20 +203,23 @@ def _remove_last(listing: _Listing, plan: str | None) -> None:
 
 
 def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
-    """Delete files. Raises `RequestError` if another discard has ended: earlier checks may no longer hold."""
+    """Delete files.
+
+    Raises `RequestError` if another discard has ended, because the files may belong to a new run by now.
+    """
     _refuse_overtaken(target, plan)
     open_store(target).delete(uris)
 
 
 def _noted_plan(target: str) -> str | None:
-    """Return the digest of the plan that is being discarded; None without a note, or if it names no plan."""
+    """Return the digest of the plan that is being discarded; None if there is no note, or if the note names no plan."""
     note = discarding_place(target)
     match = _PLAN.search(read_document(note)) if is_being_discarded(target) else None
     return match[0].decode() if match else None
 
 
 def _put_note(places: Places) -> None:
-    """Put the note of the discard. If the disk is full, remove staged files and pages first."""
+    """Write the note of the discard. If that fails, as on a full disk, remove staged files and pages, and try again."""
     note = discarding_place(places.target)
     store, text = open_store(places.target), _NOTE.format(places.digest).encode()
     try:
@@ -223,16 +231,16 @@ def _put_note(places: Places) -> None:
 
 
 def _refuse_undiscardable(state: State, target: str) -> None:
-    """Remove the note and raise `RequestError` if nothing may be discarded in this state."""
+    """Raise `RequestError` if nothing may be discarded in this state; the note of the discard is removed first."""
     if Transition.DISCARD not in TRANSITIONS[state]:
         _delete_existing([discarding_place(target)], target)
     refuse_unless(state, Transition.DISCARD, target)
 
 
 def _refuse_overtaken(target: str, digest: str | None) -> None:
-    """Raise `RequestError` if another discard has ended meanwhile: the files may belong to a new run.
+    """Raise `RequestError` if another discard has ended since this one began: the files may belong to a new run.
 
-    `digest` is that of the discarded plan; None if there was no claim, and so there is no note.
+    `digest` is that of the discarded plan; None if the target had no claim when this discard began.
     """
     if digest is None and (claim := claim_on(target)) is not None:
         raise RequestError(
@@ -254,14 +262,15 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return the files that exist. A bucket policy may refuse to delete objects that this run did not put."""
+    """Return the files that exist. A bucket policy may refuse to delete objects that this run did not write."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 
 def _remove_new_files(target: str, digest: str) -> list[str]:
-    """Remove files that a task of the run has written meanwhile, known by the plan in their names.
+    """Remove files that a task of the discarded run has written since the listing, known by the plan in their names.
 
-    Raises `RequestError` if new files keep appearing. Claim and note remain then, so that no run starts in the target.
+    Raises `RequestError` if new files keep appearing. Then the claim and the note remain, so that no run starts in the
+    target.
     """
     store = open_store(target)
     removed: list[str] = []

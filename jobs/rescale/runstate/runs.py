@@ -21,7 +21,7 @@ from rescale.text.errors import RequestError
 
 
 def note_run(plan: Plan, by: Mapping[str, str]) -> None:
-    """Put a note that this run works for the plan that has claimed its target, unless the claim names the run."""
+    """Write a note that this run works for the plan that has claimed its target, unless the claim names this run."""
     claim = claim_on(plan.target)
     if claim is None or claim.by == by:
         return

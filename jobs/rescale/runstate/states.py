@@ -90,7 +90,7 @@ from rescale.text.errors import RequestError, StoreError
 from rescale.text.names import quoted
 
 _LISTINGS = 2
-"""Number of empty listings after which a directory counts as empty: a listing may be outdated."""
+"""Number of listings that must be empty before a directory counts as empty, because a listing may be outdated."""
 
 _QUOTED_CHARACTERS = 500
 """Number of characters that an error quotes from a file that is not a claim; a claim is shorter."""
@@ -98,7 +98,7 @@ _QUOTED_CHARACTERS = 500
 _PREPARE_ADVICE = "the run that has claimed it copies what is missing"
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
-"""The moving steps, as they name the handles that they write."""
+"""Names of the two moving steps, which are part of the names of the documents with their handles."""
 
 
 class State(StrEnum):
@@ -205,7 +205,7 @@ def state_of(target: str, digest: str | None) -> State:
 
 
 def _state_under(target: str, digest: str | None, holder: str | None) -> State:
-    """Return the state of a target that the plan with the digest `holder` claims; None without a claim."""
+    """Return the state of a target for the plan `digest`; `holder` is the plan with the claim, None without a claim."""
     places, is_own = Places(target, ""), holder is not None and holder == digest
     if exists(places.metadata):
         return State.PUBLISHED if is_own else State.OCCUPIED
@@ -219,7 +219,7 @@ def _state_under(target: str, digest: str | None, holder: str | None) -> State:
 
 
 def permit(plan: Plan, transition: Transition) -> State:
-    """Return the target's state. Raises `RequestError` if the state does not allow the transition to a run of the plan.
+    """Return the target's state. Raises `RequestError` if a run of the plan may not make the transition in this state.
 
     Raises `StoreError`, which is worth a retry, if a second read does not confirm the refusal.
     """
@@ -245,7 +245,7 @@ def _permitted_state(plan: Plan, transition: Transition) -> State:
 
 
 def _refuse_undecided(plan: Plan, transition: Transition) -> None:
-    """Raise `RequestError` if the plan was rejected, or waits for an answer and the transition is more than a claim."""
+    """Raise `RequestError` if the plan was rejected, or waits for an answer and the transition is not the claim."""
     question, decision = approval_of(places_of(plan))
     if decision is not None and not decision.approved:
         raise RequestError(
@@ -316,7 +316,7 @@ class Claim(NamedTuple):
 def claim_on(target: str, store: Store | None = None) -> Claim | None:
     """Return the claim on the target; None without one. Raises `RequestError` if the claim's file is not a claim.
 
-    `store` replaces this process's own store of the target.
+    `store` is used instead of this process's own store of the target.
     """
     uri = claim_place(target)
     store = store or open_store(uri)

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 
 class Step(StrEnum):
-    """Steps; the value is the name of the program in `jobs/`.
+    """Steps of a run; the value is the name of the program in `jobs/`.
 
     `RUN` runs all steps of one run. `ROUNDS` carries out one run after another, each with all its steps
     (`lasting_process`).
@@ -30,7 +30,7 @@ STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 
 
 class StepEnd(msgspec.Struct, frozen=True):
-    """End of a step: the fields that every result document has."""
+    """How a step ended: the fields that every result document has."""
 
     status: Literal["done", "failed"]
     seconds: float | UnsetType = UNSET

@@ -1,9 +1,9 @@
-"""Checks of the two places that a run may change: its target, and the directory of documents beside it.
+"""Checks the two places that a run may change: its target, and the directory of documents beside it.
 
 Before a run writes anything, it checks that neither place leads into the source, and that the directory of documents is
 Rescale's own: not a link, not a mount, and marked (`storage.files.owned`). A directory without a marker belongs to an
-earlier release if all names in it are those of documents, and a plan, a claim or a mark is among them. S3 has no links;
-there, the documents of a target are the objects with their names.
+earlier release of Rescale if all its files have names of documents, and a plan, a claim or a mark is among them. S3 has
+no links; there, the documents of a target are the objects with their names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-
 
 
 def refuse_overlap(snapshot: str, target: str) -> None:
-    """Raise `RequestError` if the target is the source, inside it or around it, also through links and mounts."""
+    """Raise `RequestError` if the target is, contains or lies inside the source, also through links and mounts."""
     own_places = [resolve_links(target), beside(target)]
     by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in own_places
@@ -55,9 +55,9 @@ def is_same_place(target: str, other: str) -> bool:
 
 
 def refuse_unsafe_target(plan: Plan) -> None:
-    """Raise `RequestError` if the target leads to the source, or the directory beside it is not ours. Writes nothing.
+    """Raise `RequestError` if the target leads to the source, or the directory beside it is not Rescale's.
 
-    From then on, this process and its tasks refuse to change anything in the source.
+    Write nothing. After this call, this process and its tasks refuse to change anything in the source.
     """
     if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
         owned.protect([plan.source])
@@ -66,7 +66,7 @@ def refuse_unsafe_target(plan: Plan) -> None:
 
 
 def check_documents(target: str) -> None:
-    """Raise `RequestError` if the directory beside a target, or a subdirectory, is not ours."""
+    """Raise `RequestError` if the directory of documents beside a target, or a subdirectory of it, is not Rescale's."""
     if is_s3(target):
         return
     with translated_errors(beside(target)):
@@ -90,7 +90,7 @@ def _check_documents(target: str, documents: Path) -> None:
 
 
 def take_documents(target: str) -> None:
-    """Check the directory of documents, and mark it as ours if an earlier release left it without a marker."""
+    """Check the directory of documents, and mark it as Rescale's if an earlier release left it without a marker."""
     check_documents(target)
     if is_s3(target):
         return
@@ -101,7 +101,7 @@ def take_documents(target: str) -> None:
 
 
 def _foreign_names(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
-    """Return the names in a directory that are not ours, or that belong to links, directories or devices."""
+    """Return the names in a directory that are not Rescale's, or that belong to links, directories or devices."""
     names = []
     try:
         for path in folder.iterdir():

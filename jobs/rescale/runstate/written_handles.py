@@ -32,7 +32,7 @@ from rescale.text.names import quoted
 
 
 class WrittenHandle(NamedTuple):
-    """A handle in the encoding of `_metadata`."""
+    """The state handle of one new stream, in the encoding of `_metadata`."""
 
     operator_id: str
     slot: Slot
@@ -60,7 +60,7 @@ class WrittenHandles:
 
 
 def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:
-    """Return the handles that an earlier attempt wrote; None unless all their files are there in full.
+    """Return the handles that an earlier attempt of the step wrote; None unless all their files exist in full.
 
     Raises `RequestError` if the target is not the plan's, and `IntegrityError` if a published result is incomplete.
     """
@@ -82,20 +82,23 @@ def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> Wr
 
 
 def _missing_files(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
-    """Return the names of files that are missing or have another size, even when the store is asked for each again."""
+    """Return the names of files that are missing or have another size, both in `existing_sizes` and in the store."""
     missed = [file for file, size in files.items() if existing_sizes.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
 
 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:
-    """Put the handles of a moving step, as the last action of the step."""
+    """Write the handles of a moving step, as the last action of the step."""
     permit(plan, Transition.MOVE)
     put_document(places_of(plan).written_handles(handles.step), msgspec.json.encode(handles))
 
 
 def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
-    """Return the handles of a moving step; None before they are written. Raises `IntegrityError` for another plan's."""
+    """Return the handles of a moving step; None before they are written.
+
+    Raises `IntegrityError` if they are another plan's.
+    """
     uri = places_of(plan).written_handles(step)
     if not exists(uri):
         return None

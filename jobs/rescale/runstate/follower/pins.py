@@ -51,7 +51,7 @@ class PinnedCheckpoint:
 
 @dataclass(frozen=True)
 class Pins:
-    """The pins beside `target` of the checkpoints in the job's directory `checkpoints`."""
+    """The pins beside `target` of a job's checkpoints; `checkpoints` is the job's checkpoint directory."""
 
     target: str
     checkpoints: str
@@ -59,11 +59,14 @@ class Pins:
 
     @property
     def place(self) -> str:
-        """The directory of the pins."""
+        """The directory of the pins of this checkpoint directory."""
         return join(pins_place(self.target), _folder_name(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
-        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
+        """Pin the files of a checkpoint that are not pinned yet.
+
+        Raises `SnapshotError` if a file is gone, because Flink has deleted it.
+        """
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         snapshot_files = list_files(metadata, self.allow_prefixes)
         existing_sizes = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
@@ -79,9 +82,9 @@ class Pins:
         return self._pinned_checkpoint(checkpoint, snapshot_files.files)
 
     def pin_flushed(self, checkpoint: int) -> None:
-        """Pin the files of a checkpoint, without those that compactions wrote.
+        """Pin the files of a checkpoint, except SST files that compactions wrote.
 
-        Raises `SnapshotError` if Flink deletes a file meanwhile.
+        Raises `SnapshotError` if Flink deletes a file before it is pinned.
         """
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
         compacted_files, flushed_files = set[int](), set[int]()
@@ -105,7 +108,7 @@ class Pins:
         return sorted(int(folder.removeprefix("chk-")) for folder in folders)
 
     def open_flushed(self, number: int) -> Snapshot:
-        """Open a checkpoint whose flushed files are pinned; its other files are missing."""
+        """Open a checkpoint whose flushed SST files are pinned; its other SST files are missing."""
         metadata = self._metadata(number, FLUSHED)
         moves = self._moves(self._files(number, FLUSHED))
         return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
@@ -124,7 +127,7 @@ class Pins:
         return self._pinned_checkpoint(number, self._files(number))
 
     def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins that neither `checkpoints` need, nor `between` for flushed files.
+        """Remove all pins except the files of `checkpoints` and the flushed files of the checkpoints `between`.
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
@@ -143,7 +146,7 @@ class Pins:
         return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, metadata_name)).files
 
     def _metadata(self, checkpoint: int, metadata_name: str = METADATA) -> str:
-        """Return the URI of a pinned checkpoint's `_metadata`, which has the name `metadata_name`."""
+        """Return the URI of a pinned checkpoint's metadata file; `metadata_name` is `_metadata` or `_flushed`."""
         return join(checkpoint_directory(self.place, checkpoint), metadata_name)
 
     def _keep(self, source: Span) -> None:

@@ -1,4 +1,4 @@
-"""Removal of the files that a follower keeps beside its target: rounds, pins and orders, then its documents."""
+"""Removes the files that a follower keeps beside its target: rounds, pins and orders, then its documents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rescale.storage.locations import name
 from rescale.storage.store import Store, exists, open_store
 
 FLUSHED = "_flushed"
-"""Name of the `_metadata` of a checkpoint of which only the flushed files are pinned."""
+"""Name that `_metadata` gets if only the flushed files of its checkpoint are pinned."""
 
 
 def remove_follower(target: str) -> list[str]:
-    """Remove all files of the target's follower, and return them. The call can be repeated."""
+    """Remove all files of the target's follower, and return their URIs. The call can be repeated."""
     store = open_store(beside(target))
     removed: list[str] = []
     for place in (rounds_place(target), pins_place(target), orders_place(target)):

@@ -46,16 +46,16 @@ class FollowedJob:
 
 
 class RoundKind(StrEnum):
-    """How a round was made."""
+    """Kind of a round: the state that it moved."""
 
     BASE = "base"
-    """A full run."""
+    """The whole state: a full run."""
 
     ROUND = "round"
-    """The changes since the round before."""
+    """The changes since the previous round."""
 
     JOINED = "joined"
-    """The changes since the base, which replace all rounds before."""
+    """The changes since the base; the result replaces all previous rounds."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Round:
 
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts removed rows, `rows_came` added
     rows; a row whose value changed counts in both. Both are None for a base. `bytes_changed` counts the bytes written,
-    without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
-    `seconds` is the duration of the round; None if its process was killed before it was recorded. In one round
-    after each base, every record is compared: `compared` is the checkpoint of that round, None before it.
+    without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
+    is the duration of the round; None if the process was killed before it recorded the duration. In one round after
+    each base, every record is compared: `compared` is the checkpoint of that round, None before that round.
     """
 
     number: int
@@ -92,7 +92,10 @@ def followed_job(target: str) -> FollowedJob | None:
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
-    """Note that the target's rounds are of this job. Raises `RequestError` if they are of another job or shape."""
+    """Record that the target's rounds are of this job.
+
+    Raises `RequestError` if the rounds there are of another job or shape.
+    """
     uri, store, current = follower_place(target), open_store(target), followed_job(target)
     if current is None and not accept_unconditional:
         store.put_if_absent(uri, _job_document(job))
@@ -102,10 +105,10 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
 
 
 def end_following(target: str) -> None:
-    """Keep the rounds for a follower of the job's next start, which may have another directory and another shape.
+    """Keep the rounds for a follower of the restarted job, which may have another checkpoint directory and shape.
 
-    Removes the decision on the cut-over, because the next cut-over needs another one. Does nothing if the target
-    has no follower.
+    Removes the decision on the cut-over, because the next cut-over needs another one. Does nothing if the target has no
+    follower.
     """
     job, store = followed_job(target), open_store(target)
     if job is not None:
@@ -137,31 +140,31 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
 
 
 def round_target(target: str, checkpoint: int) -> str:
-    """Return the target of the run that makes a round."""
+    """Return the target of the run that makes the round of a checkpoint."""
     return join(rounds_place(target), str(checkpoint))
 
 
 def finished_rounds(target: str) -> list[int]:
-    """Return the checkpoints of the finished rounds, the newest last."""
+    """Return the checkpoint numbers of the finished rounds, in ascending order."""
     place = rounds_place(target)
     of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
     return sorted(int(match[1]) for entry in open_store(place).list(place) if (match := of_round.fullmatch(entry.uri)))
 
 
 def newest_round(target: str, before: float = inf) -> Round | None:
-    """Return the newest finished round from a checkpoint below `before`; None without one."""
+    """Return the newest finished round of a checkpoint with a number below `before`; None if there is none."""
     older = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
     return read_round(target, older[-1]) if older else None
 
 
 def read_round(target: str, checkpoint: int) -> Round | None:
-    """Return a round, or None if its document was not written."""
+    """Return the round of a checkpoint; None if its document was not written."""
     uri = _document_place(target, checkpoint)
     return _read_as(uri, Round) if exists(uri) else None
 
 
 def write_round(target: str, finished: Round) -> None:
-    """Put the document of a finished round."""
+    """Write the document of a finished round."""
     put_document(_document_place(target, finished.checkpoint), msgspec.json.encode(finished))
 
 
@@ -174,9 +177,9 @@ def described_rounds(target: str) -> tuple[Round, ...]:
 
 
 def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_DOCUMENTS) -> None:
-    """Remove all rounds but those of the checkpoints to `keep`, finished or not, `_metadata` first.
+    """Remove all rounds, finished or not, except those of the checkpoints to `keep`. Each `_metadata` is removed first.
 
-    The last `documents` of rounds stay, for the report.
+    The documents of the last rounds stay, for the report; `documents` is their number.
     """
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
@@ -190,7 +193,7 @@ def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_D
 
 
 def _round_of(place: str, uri: str) -> str:
-    """Return the checkpoint number in the path of a round's file: in its target, beside it, or its document."""
+    """Return the checkpoint number in the URI of a round's file: a file of its result, of its run, or its document."""
     first = uri.removeprefix(f"{place}/").partition("/")[0]
     return first.removesuffix(".json").removesuffix(BESIDE)
 
