@@ -1,1 +1,1 @@
-"""Planning: a snapshot and a request become a plan. `prepare` reads whatever a plan needs; the rest is pure."""
+"""Planning makes a plan from a snapshot and a request. `prepare` reads what a plan needs; `planner` reads nothing."""

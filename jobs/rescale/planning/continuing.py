@@ -39,7 +39,7 @@ from rescale.text.names import quoted
 
 
 def refuse_format(request: Request) -> None:
-    """Raise `RequestError` if the request asks for a result that cannot continue another one."""
+    """Raise `RequestError` if the request asks for a format or files in which a result cannot continue a base."""
     if request.format is Format.CANONICAL:
         raise RequestError(
             "a result can only be continued in RocksDB directories",
@@ -57,7 +57,7 @@ def refuse_format(request: Request) -> None:
 
 
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
-    """Return the plan of a full run from `later`, changed to continue `base`.
+    """Return a plan that continues `base`, made from `plan`: the plan of a full run from the checkpoint `later`.
 
     `between` are earlier checkpoints of the job. Those taken after the base's source show which files were only
     rewritten by compactions; such files are not read. Operators that cannot be continued are moved whole, with a
@@ -107,7 +107,10 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
 
 
 def rounds_left(base: Base) -> int:
-    """Return the number of further rounds of changes that fit above directories that the base's run wrote by row."""
+    """Return how many more rounds can write changes on top of the base: RocksDB must have a free level for each.
+
+    Only directories that the base's run wrote row by row count.
+    """
     by_rows = {
         operator.operator_id
         for operator in base.plan.operators
@@ -151,7 +154,7 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
 
 
 class _PlanFiles:
-    """The files of a plan, and of the other snapshots that it reads, each with one number."""
+    """Numbers the files of a plan and of the other snapshots that it reads: their indexes in the new plan's `files`."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)
@@ -162,7 +165,7 @@ class _PlanFiles:
         return [self.number_of(uri, pin) for uri, pin in snapshot.files]
 
     def number_of(self, uri: str, pin: Pin) -> int:
-        """Return the number of a file in the plan."""
+        """Return the number of a file in the plan; a file that the plan does not have yet is added."""
         if uri not in self._numbers:
             self._numbers[uri] = len(self._files)
             self._files.append(SourceFile(uri, pin))
@@ -190,7 +193,11 @@ class _FileBetween(NamedTuple):
 
 @dataclass(frozen=True)
 class _OperatorContinuation:
-    """An operator in the plan, the later snapshot and the base; `*_numbers` map their file numbers to the plan's."""
+    """Continues one operator; it has the operator in the plan and in the later checkpoint, and finds it in the base.
+
+    `later_numbers`, `source_numbers` and `result_numbers` have the plan's number of each file of the later checkpoint,
+    of the base's source and of the base's result.
+    """
 
     planned: OperatorPlan
     later: Operator
@@ -204,16 +211,16 @@ class _OperatorContinuation:
 
     @property
     def earlier(self) -> Operator:
-        """The operator in the checkpoint that the base was made from."""
+        """The operator in the source of the base: the earlier checkpoint."""
         return self.base.source.operator(self.planned.operator_id)
 
     @property
     def result(self) -> Operator:
-        """The operator in the base."""
+        """The operator in the result of the base."""
         return self.base.snapshot.operator(self.planned.operator_id)
 
     def reasons_without_rows(self) -> Iterator[tuple[str, str]]:
-        """Yield (label, reason) if the result's keyed state is not RocksDB directories that are written row by row."""
+        """Yield (label, reason) if a full run would not write the operator's rows anew into RocksDB directories."""
         if self.later.databases:
             yield (
                 self.planned.label,
@@ -285,7 +292,7 @@ class _OperatorContinuation:
         return None
 
     def rekeying_of_changes(self) -> Rekeying:
-        """Return a rekeying of only the changes, with the base's directories in the order of the new streams."""
+        """Return a rekeying of only the changes; it has the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
         before = {database.key_groups: database for database in self.earlier.databases}
@@ -301,7 +308,7 @@ class _OperatorContinuation:
         )
 
     def note(self, continued: Rekeying) -> str:
-        """Return the plan's sentence about an operator that is continued."""
+        """Return the sentence of the plan's warnings about an operator that is continued."""
         read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
         return (
             f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
@@ -310,7 +317,7 @@ class _OperatorContinuation:
         )
 
     def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:
-        """Return the SST files of a directory that may hold changes, and those of checkpoints in between, by name."""
+        """Return a directory's SST files that may hold changes, and the files of the checkpoints `between` by name."""
         checkpoints = [
             (snapshot, database)
             for snapshot in self.between
@@ -334,7 +341,7 @@ class _OperatorContinuation:
         tables: OwnTables,
         between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
-        """Return the source of the changes of a directory; None if both checkpoints have the same files and states."""
+        """Return the changes of a directory as a source to read; None if files and states are the same in both."""
         states = [frozenset[str]() if side is None else side.states for side in (before, after)]
         if not any(tables) and states[0] == states[1]:
             return None

@@ -1,4 +1,4 @@
-"""The largest amount of work that a process does by itself, without workers and without an estimate of the time.
+"""The largest amount of work for which a step starts no workers: one process does it, without estimating the time.
 
 Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
 rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LITTLE_BYTES = 128 * 1024 * 1024
-"""Bytes that one process reads, hashes, moves and compares in about a second, or three if they are compressed. With
-more, workers are faster as soon as they have two idle cores."""
+"""Largest number of bytes for one process: it reads, hashes, moves and compares them in about a second, or in three if
+they are compressed. With more bytes, workers are faster as soon as they have two idle cores.
+"""
 
 LITTLE_UNITS = 256
-"""Number of units that one process works through in that time: a unit may be a file, which takes 0.1 s in S3."""
+"""Largest number of units of work for one process. A unit may be a file, which takes 0.1 s in S3."""
 
 
 def fits_in_process(units: Sequence[tuple[int, object]]) -> bool:
-    """Return whether `units`, as (size in bytes, unit), are so little work that workers or Spark need not start."""
+    """Return whether `units`, pairs (size in bytes, unit), are so little work that one process does it."""
     return len(units) <= LITTLE_UNITS and sum(size for size, _ in units) <= LITTLE_BYTES

@@ -24,7 +24,7 @@ class ListedOperator(msgspec.Struct, frozen=True):
 
 
 class MatchedOperator(ListedOperator, frozen=True):
-    """An operator of the snapshot, its counterpart in the job, and the evidence; "" if both have the same id."""
+    """An operator of the snapshot, its counterpart in the job, and the evidence `because`, "" for equal ids."""
 
     new_operator_id: str
     new_label: str

@@ -1,10 +1,10 @@
 """Matches a snapshot's operators with a job's, by states and names, when operator ids have changed.
 
 An id that Flink generates is a hash of the operator's position in the job (`StreamGraphHasherV2`), not of what the
-operator does: it changes with the operators before it, and another operator may get it. So if an id does not come from
-a uid, equal ids count as a match only if the states do not contradict it and no other operator has the name. All other
-operators are matched from the strongest evidence to the weakest, and only if the evidence points to exactly one
-operator on each side.
+operator does. If an operator is added before it, its id changes, and another operator may get its old id. So if an id
+does not come from a uid, equal ids count as a match only if the states do not contradict it and no other operator has
+the name. All other operators are matched from the strongest evidence to the weakest, and only if the evidence points to
+exactly one operator on each side.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CHAINED = (
 
 
 class StateSignature(NamedTuple):
-    """Properties of a state that tell operators apart; `described` is its description in the header, b"" if unknown."""
+    """Properties of a state that tell operators apart; `described` is its entry in the header, b"" if unknown."""
 
     name: str
     type: str
@@ -56,9 +56,10 @@ class StateSignature(NamedTuple):
 class Counterpart:
     """An operator of the snapshot or of the job.
 
-    `uid` is the uid that its id comes from, "" if that is not known. `states` is None if its states are not known, as
-    in a job's plan. `stateful` tells whether the operator needs a counterpart. For an operator of a job's plan that is
-    not the first of its chain, `chain` is the name of the first, and `operator_id` is "", because a plan omits it.
+    `uid` is the uid that the operator id is a hash of, "" if the uid is not known. `states` is None if the states are
+    not known, as in a job's plan. `stateful` tells whether the operator needs a counterpart. For an operator of a job's
+    plan that is not the first of its chain, `chain` is the name of the first, and `operator_id` is "", because a plan
+    omits it.
     """
 
     operator_id: str
@@ -71,7 +72,7 @@ class Counterpart:
 
     @property
     def option_name(self) -> str:
-        """The word that names the operator in options."""
+        """The uid or id that names the operator in options."""
         return self.uid if self.uid and "=" not in self.uid else self.operator_id
 
     @property
@@ -81,7 +82,7 @@ class Counterpart:
 
     @property
     def types(self) -> frozenset[tuple[str, str]] | None:
-        """The names and types of its states; None if its states are not known."""
+        """The names and types of the operator's states; None if they are not known."""
         return None if self.states is None else frozenset((state.name, state.type) for state in self.states)
 
 
@@ -94,7 +95,7 @@ class _Match(NamedTuple):
 
 
 def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
-    """Return all operators of a snapshot."""
+    """Return all operators of a snapshot as counterparts."""
     return [
         Counterpart(
             operator.operator_id,
@@ -109,7 +110,7 @@ def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]
 
 
 def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Counterpart]:
-    """Return all operators of a job's plan; `names` maps operator ids to the names that the user gave."""
+    """Return all operators of a job's plan as counterparts; `names` maps operator ids to the user's names."""
     counterparts = []
     for vertex in vertices:
         known = names.get(vertex.operator_id, "")
@@ -183,7 +184,7 @@ def match(
 
 
 def _listed(counterpart: Counterpart) -> ListedOperator:
-    """Return an operator of the document, with each name and type of its states once."""
+    """Return an operator as the document lists it: each name and type of its states once."""
     types = None if counterpart.types is None else tuple(MatchedState(*state) for state in sorted(counterpart.types))
     return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, types)
 
@@ -202,9 +203,9 @@ def _uid(name: str, operator_id: str) -> str:
 
 
 def _in_the_way(old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]) -> list[Counterpart]:
-    """Return the operators without state that have the id that a renamed operator gets, and no counterpart.
+    """Return the operators without state and without a counterpart whose ids renamed operators would get.
 
-    Operators without state that have a counterpart are added to `proposed`: they are renamed, too.
+    Operators without state that have a counterpart are added to `proposed`, because they must be renamed, too.
     """
     matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
@@ -242,7 +243,7 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
 
 _Pair = tuple[Counterpart, Counterpart]
 _Key = Callable[[Counterpart], Hashable]
-"""A property of an operator that its counterpart must have, too; None if the operator lacks this property."""
+"""Function that returns a property of an operator, which its counterpart must share; None if it lacks the property."""
 
 _EVIDENCE: tuple[tuple[str, _Key], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
@@ -252,11 +253,11 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
     ("name", lambda op: op.name or None),
     ("name without its number", lambda op: op.plain_name or None),
 )
-"""The evidence for a match, from the strongest evidence to the weakest."""
+"""Properties that are evidence for a match, the strongest first."""
 
 
 def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
-    """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
+    """Return the pairs with equal ids, if the id comes from a uid or the states do not contradict each other.
 
     With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
     have the old operator's name.
@@ -283,7 +284,7 @@ def _contradict(before: Counterpart, after: Counterpart) -> bool:
 
 
 def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
-    """Return the pairs that have the same key, which no other operator on either side has."""
+    """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):
         for operator in operators:
@@ -297,7 +298,7 @@ def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -
 
 
 def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
-    """Return the unmatched operators of the job (`free`) that share any evidence with an operator of the snapshot."""
+    """Return the operators of the job without a counterpart (`free`) that share some evidence with `operator`."""
     return [
         other
         for other in free

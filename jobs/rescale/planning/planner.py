@@ -1,4 +1,4 @@
-"""The pure function (snapshot, request) → plan: it reads nothing, and does not depend on the time."""
+"""Makes a plan from a snapshot and a request. This is a pure function: it reads nothing and ignores the time."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def make_plan(
 
     `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
     groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
-    `prepared`, files may be in the target before the plan is claimed. Raises an error that names the operator if no
-    plan is possible.
+    `prepared`, files may be copied into the target before the plan claims it. Raises an error that names the operator
+    if no plan is possible.
     """
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
@@ -215,7 +215,7 @@ class _OperatorPlanner:
 
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
-    """Return the name and type of every state that stays, each once."""
+    """Return the name and type of each keyed state that is not dropped, each once."""
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
     staying = [state for state in known if state.name not in operator.dropped_states]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))

@@ -36,8 +36,9 @@ class PreparedPlan(NamedTuple):
 def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     """Open the source, choose key hashes where records get new key groups, and plan.
 
-    With `ahead`, the plan is for copying files before the job ends (`preparation`). Otherwise it uses such copies, if
-    there are any. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
+    With `ahead`, the plan is for copying files into the target before the job ends (`preparation`). Without `ahead`,
+    the plan uses such copies, if there are any. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the
+    request cannot be met.
     """
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
@@ -60,7 +61,7 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
         surgery = with_stored_sizes(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     if rekeyed:
-        from rescale.planning.request.key_hashes import choose_key_hashes  # as above
+        from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy, too
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)

@@ -1,4 +1,4 @@
-"""Refusals of state that cannot be read, moved or written, raised before anything is written."""
+"""Raises errors for state that cannot be read, moved or written, before anything is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import SnapshotError, UnsupportedError, located
 
 _UNREADABLE_KINDS = (StateKind.KEY_VALUE_V2,)
-"""`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
+"""Kinds of state that cannot be read: those of `runtime.state.v2.RegisteredKeyValueStateBackendMetaInfo`.
+
+Only `ForStKeyedStateBackend` writes them.
+"""
 
 
 def refuse_unread(operator: Operator) -> None:
@@ -44,7 +47,8 @@ def refuse_unread(operator: Operator) -> None:
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
     without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
-    if operator.raw_timers and without_timers:  # an operator with raw keyed state of its own has its timers elsewhere
+    # Flink keeps timers outside of raw keyed state if the operator itself writes raw keyed state.
+    if operator.raw_timers and without_timers:
         raise SnapshotError(
             "the raw keyed state of some subtasks holds timers, but other subtasks have raw keyed state without timers",
             operator=operator.label,
@@ -117,14 +121,15 @@ def _refuse_unknown(changelog: Changelog) -> None:
 
 
 def refuse_names(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` for a name that RocksDB's library truncates, or that `RocksDBOperationUtils` refuses.
+    """Raise `UnsupportedError` for a state's name that RocksDB's library truncates, or that Flink's backend refuses.
 
-    Names in the source's own directories are valid in Flink, but RocksDB's library does not accept all of them.
+    Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
+    own directories is valid in Flink, but RocksDB's library may not accept it.
     """
     are_databases = becomes_databases(operator, Format.KEEP)
     if not (are_databases or becomes_databases(operator, result_format)):
         return
-    omitted = frozenset[str]() if are_databases else operator.dropped_states  # all states of a directory are opened
+    omitted = frozenset[str]() if are_databases else operator.dropped_states  # RocksDB opens dropped states, too
     advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
     for name in dict.fromkeys(s.name for header in operator.keyed_headers if header for s in header.states):
         if name in omitted:
@@ -146,14 +151,14 @@ def refuse_names(operator: Operator, result_format: Format) -> None:
 
 
 def refuse_heap(operator: Operator) -> None:
-    """Raise `UnsupportedError` if the lengths of the operator's heap entries are not known."""
+    """Raise `UnsupportedError` if it is unknown where the operator's heap entries end."""
     with located(operator=operator.label):
         for header in {stream.header: stream.parsed for stream in operator.heap_streams}.values():
             entry_layouts(require_header(header))
 
 
 def refuse_old_rows(operator: Operator, result_format: Format) -> None:
-    """Raise `UnsupportedError` if old rows would be left out of a result in the hashmap backend's native format."""
+    """Raise `UnsupportedError` for old rows to leave out if the result is in the hashmap backend's native format."""
     if operator.cutoffs and stays_on_heap(operator, result_format):
         raise UnsupportedError(
             "old rows cannot be left out of a result in the native format of the hashmap backend",

@@ -11,30 +11,30 @@ SLICE_BYTES = 256 * 1024 * 1024
 """Bytes of units that one task works through, one unit after the other."""
 
 MOST_SLICES = 20_000
-"""Largest number of tasks of a stage, unless there are more cores than these keep busy."""
+"""Largest number of tasks of a stage, unless there are so many cores that more tasks are needed to keep them busy."""
 
 UNIT_SIZE = 64 * 1024 * 1024
 """Bytes of key groups that form one unit to read; a larger key group is a unit of its own."""
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""Desired bytes of a partition, and most bytes of a write range: a task that writes holds them in memory."""
+"""Desired bytes of a shuffle partition, and most bytes of a write range: the task that writes it holds it in memory."""
 
 MOST_PARTITIONS = 50_000
 """Largest number of partitions of a shuffle. A partition that exceeds its memory spills to the scratch directory."""
 
 PART_SIZE = 16 * 1024 * 1024
-"""Bytes of a part of a file, as long as `MOST_PARTS` are enough."""
+"""Size of a part of a file in bytes, unless this would make more than `MOST_PARTS` parts."""
 
 LARGEST_PART = 32 * 1024 * 1024
-"""Largest part in bytes: a task holds several at once."""
+"""Largest size of a part in bytes: a task holds several parts at once."""
 
 MOST_PARTS = 1_000_000
 """Number of parts above which parts become larger."""
 
 MOST_UNITS = 100_000
-"""Largest number of units to copy: if there are more parts, a unit has several of them."""
+"""Largest number of units to copy. If there are more parts than this, a unit has several parts."""
 
 
 def part_size_for(size: int, preferred: int) -> int:
-    """Return the part size for a state of `size` bytes: `preferred`, or larger to need at most `MOST_PARTS`."""
+    """Return the part size for a state of `size` bytes: `preferred`, or more if that makes over `MOST_PARTS` parts."""
     return max(preferred, min(LARGEST_PART, -(-size // MOST_PARTS)))

@@ -1,1 +1,1 @@
-"""The request: parsing of its values, and their resolution against a snapshot."""
+"""The request of a user: parses its values, and resolves them against a snapshot."""

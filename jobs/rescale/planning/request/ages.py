@@ -1,4 +1,4 @@
-"""Ages of rows to leave out, as a request gives them: `UID:STATE=AGE`."""
+"""Parses the ages of rows to leave out, which a request gives as `UID:STATE=AGE`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Refusal of new shapes for operators of which some subtasks have finished, and others have not.
+"""Refuses a new shape for an operator of which some subtasks have finished, and others have not.
 
 At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
-move to new key groups or into another format. Flink itself treats all subtasks as unfinished then
+move to new key groups or into another format. Flink itself then treats all subtasks as unfinished
 (`StateAssignmentOperation`). That is harmless for a source whose coordinator assigns its splits, because no splits are
 left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable, and
 can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
-shows of each operator whether it must keep its shape.
+shows for each operator whether it must keep its shape.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
 
 
 def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bool:
-    """Return whether the operator gets another parallelism, or its records are read."""
+    """Return whether the operator gets another parallelism, or its records are read and rewritten."""
     if shape.parallelism != operator.parallelism:
         return True
     return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, result_format)
@@ -73,12 +73,12 @@ def _advice(
 
 
 def _kept_shape(operator: Operator, shape: Shape) -> Shape:
-    """Return a shape that does not change the operator; without keyed state, its max parallelism may change."""
+    """Return a shape that does not change the operator; without keyed state, it has the max parallelism of `shape`."""
     return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
 
 
 def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[Mention]:
-    """Yield the options that ask for the shapes."""
+    """Yield the options of a request for these shapes."""
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
         if parallelism != operator.parallelism:
@@ -93,7 +93,7 @@ def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iter
 
 
 def selector(operator: Operator) -> str:
-    """Return the name of the operator in a request, which works with and without a file of uids."""
+    """Return the name by which a request selects the operator, with and without a file of uids."""
     entry = operator.entry
     uid = entry.uid or operator.label
     return uid if operator_id_of_uid(uid) == entry.operator_id else entry.operator_id

@@ -1,7 +1,7 @@
-"""The changes of Kafka offsets that a request asks for, partition by partition.
+"""Resolves the changes of Kafka offsets that a request asks for, partition by partition.
 
-Every topic and partition that a request names must be in the snapshot: no source would read the offset of another
-partition.
+Every topic and partition that a request names must be in the snapshot, because no source would read an offset of
+another partition.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _Offsets = Mapping[TopicPartition, int | StartAt | None]
 
 
 def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
-    """Return the surgery with the requested changes of Kafka sources; `snapshot` is from before the surgery.
+    """Return the surgery with the requested changes of Kafka sources added.
 
-    Raises `RequestError` if the request names a source, topic or partition that does not exist, and `UnsupportedError`
-    if the offsets of a source cannot be read.
+    `snapshot` is the snapshot before the surgery. Raises `RequestError` if the request names a source, topic or
+    partition that does not exist, and `UnsupportedError` if the offsets of a source cannot be read.
     """
     if not request:
         return surgery
@@ -57,7 +57,7 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
 
 
 def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
-    """Return advice on an unknown partition; `unread` are the sources whose offsets Rescale does not read."""
+    """Return advice on a partition that is not in the snapshot; `unread` are sources whose offsets were not read."""
     inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
     if not unread:
         return inspect
@@ -83,7 +83,10 @@ def _refuse_unread(source: KafkaOffsets) -> None:
 def _rows_by_source(
     rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets], advice: Advice
 ) -> dict[str, list[OffsetRow]]:
-    """Return the rows that apply to each source, by operator id. Raises `RequestError` if a row applies to none."""
+    """Return the rows that apply to each source, by operator id.
+
+    Raises `RequestError` for a row that applies to no source.
+    """
     named = {row.operator for row in rows if row.operator}
     ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
     known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
@@ -141,7 +144,7 @@ def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapp
 
 
 def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
-    """Refuse new names that two topics of a source would share; `kept_topics` are the topics that are not dropped."""
+    """Raise `RequestError` if two topics of a source would get the same name; `kept_topics` are those not dropped."""
     names: dict[str, str] = {}
     for topic in sorted(kept_topics):
         new = topics.get(topic, topic)
@@ -159,7 +162,7 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_
 def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
-    """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""
+    """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
     held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
     stored = min(held, key=str) if held else None
     name = topics.get(partition.topic)
@@ -184,7 +187,7 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
-    """Return the partitions that a row applies to: those with an offset, or all known ones if the row drops them."""
+    """Return the partitions that a row applies to; a partition without an offset can only be dropped."""
     return [
         partition
         for partition, offset in stored.items()
@@ -195,7 +198,7 @@ def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
 
 
 def _list_names(sources: Iterable[_Offsets]) -> str:
-    """Return the names of the partitions with an offset, shortened if there are many."""
+    """Return the names of all partitions with an offset as text, shortened if there are many."""
     names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
     return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"
 

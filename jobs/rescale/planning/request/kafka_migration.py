@@ -1,4 +1,4 @@
-"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`; the consumer must hold offsets and nothing else."""
+"""Checks that a `FlinkKafkaConsumer` can become a `KafkaSource`: it must hold offsets and no other state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def becoming_sources(
     sources: Sequence[KafkaOffsets],
     changes: Iterable[KafkaChange],
 ) -> set[str]:
-    """Return the ids of the operators that become a `KafkaSource`: those that `new_names` names.
+    """Return the ids of the operators that become a `KafkaSource`: the consumers that are keys of `new_names`.
 
     `changes` has the other changes of each of the `sources`. Raises `RequestError` if an operator is not a
     `FlinkKafkaConsumer`, and `UnsupportedError` if it cannot be migrated.
@@ -66,7 +66,10 @@ def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
 
 
 def _refuse_other_state(operator: Operator, version: int) -> None:
-    """Refuse state that a `KafkaSource` would not restore, and metadata versions without coordinator state."""
+    """Raise `UnsupportedError` for state that a `KafkaSource` would not restore.
+
+    Also raise it for a metadata `version` without coordinator state.
+    """
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
     others = sorted(states - {OFFSETS_STATE})
     if others or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:

@@ -1,6 +1,6 @@
-"""The Kafka part of a request: new names of topics and sources, and a file of offsets as `rescale inspect` prints it.
+"""Parses the Kafka part of a request: new names of topics and sources, and a file of offsets.
 
-The file is CSV or JSON, with a row for each partition.
+The file is CSV or JSON, as `rescale inspect` prints it, with a row for each partition.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
 DROP = "drop"
-"""Value of an offset that leaves the partition out."""
+"""Offset in a row whose partition is left out of the result."""
 ALL = "*"
-"""Value of a partition's number that stands for all partitions of the topic."""
+"""Partition number in a row that applies to all partitions of its topic."""
 
 COLUMNS = ("operator", "topic", "partition", "offset")
 FORMS = ("csv", "json")
@@ -34,8 +34,8 @@ _LARGEST_OFFSET = (1 << 63) - 1
 class OffsetRow(NamedTuple):
     """A row of a file of offsets.
 
-    `operator` is "" for every Kafka source that has the partition, `partition` is None for all partitions of the
-    topic. `offset` is that of the next record to read, None if the partition is left out.
+    `operator` is "" for every Kafka source that has the partition, `partition` is None for all partitions of the topic.
+    `offset` is the offset of the next record to read; None if the partition is left out of the result.
     """
 
     operator: str
@@ -55,9 +55,10 @@ class PrintedOffset(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class KafkaRequest:
-    """Requested changes of the Kafka sources of a snapshot; `topics` maps topics to their new names.
+    """Requested changes of the Kafka sources of a snapshot.
 
-    `sources` maps each `FlinkKafkaConsumer` that becomes a `KafkaSource` to its new uid or id, "" if that stays.
+    `topics` maps topics to their new names. `sources` maps each `FlinkKafkaConsumer` that becomes a `KafkaSource` to
+    its new uid or id, "" if it keeps the old one.
     """
 
     offsets: tuple[OffsetRow, ...] = ()
@@ -68,7 +69,10 @@ class KafkaRequest:
         return bool(self.offsets or self.topics or self.sources)
 
     def merged_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
-        """Return the new names of operators, `sources` included. Raises `RequestError` if an operator gets two."""
+        """Return `renames` with the new names in `sources` added.
+
+        Raises `RequestError` if an operator gets two new names.
+        """
         if both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",
@@ -118,7 +122,7 @@ def parse_topics(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_sources(values: Iterable[str]) -> dict[str, str]:
-    """Parse `OLD=NEW`, or `OLD` for a name that stays, into a mapping from old names to new ones ("" for `OLD`)."""
+    """Parse values `OLD=NEW`, or `OLD` for a source that keeps its name, into a mapping from old to new names ("")."""
     sources: dict[str, str] = {}
     for value in values:
         old, equals, new = value.partition("=")
@@ -135,7 +139,7 @@ def parse_sources(values: Iterable[str]) -> dict[str, str]:
 
 
 def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:
-    """Return every position as a row, in `csv` or `json`, as `parse_offsets` reads it.
+    """Return the stored offsets as rows, in the form `csv` or `json`, which `parse_offsets` reads.
 
     Raises `RequestError` if the offsets of a source could not be read.
     """
@@ -173,7 +177,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _fields_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the fields of an object. Raises `RequestError` if two have the same name, which JSON allows."""
+    """Return the fields of a JSON object. Raises `RequestError` if two fields have the same name, which JSON allows."""
     fields: dict[str, object] = {}
     for name, value in pairs:
         if name in fields:
@@ -191,7 +195,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the rows below a line of column names; without that line, the first row would be lost."""
+    """Yield the rows below the line of column names. Raises `RequestError` without that line: a row would be lost."""
     _check_fields("the first line", reader.fieldnames or ())
     for row in reader:
         if None in row or None in row.values():

@@ -1,7 +1,7 @@
-"""The choice of a key hash for each operator whose records get new key groups.
+"""Chooses a key hash for each operator whose records get new key groups.
 
-The hash of Java's and Flink's own types is known. For a class of the user's, formulas are tried on a sample of its
-keys: the right formula yields the key group that each key lies in. Or the user names a formula or a function.
+The hash of Java's and Flink's own types is known. For a user's class, formulas are tried on a sample of its keys: the
+right formula yields the key group that each key lies in. Or the user names a formula or a function.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def choose_key_hashes(
     """Return the names of the key hashes that are known, by operator id.
 
     `maxima` maps the ids of the operators whose records are read to their new max parallelism. `requested` has the
-    request's hashes by operator, with "" for all operators whose hash is unknown. Raises `UnsupportedError` if a hash
-    is needed and unknown.
+    request's hashes by operator; the key "" is for all operators whose hash is unknown. Raises `UnsupportedError` if a
+    hash is needed and unknown.
     """
     requested_by_id = by_operator(snapshot.operators, requested)
     chosen = {}
@@ -61,7 +61,7 @@ def choose_key_hashes(
 def _hash_without_keys(
     header: KeyedHeader | None, work: WorkClass, requested: str | None, requested_for_others: str | None
 ) -> str | None:
-    """Return the name of the hash if it is known without reading keys; None if not, or if no hash is needed."""
+    """Return the name of the hash if it is known without reading keys; None if it is unknown or not needed."""
     if header is None:
         if work is not WorkClass.REHASH and requested is None:
             return None
@@ -74,9 +74,9 @@ def _hash_without_keys(
 
 
 def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:
-    """Raise `RequestError` if all keys of a sample are equal, as those of `windowAll` and of SQL singletons.
+    """Raise `RequestError` if all keys of a sample are equal, as in `windowAll` and SQL singletons.
 
-    Their key is that of `NullByteKeySelector`, or none.
+    Their key is that of `NullByteKeySelector`, or the empty row of `EmptyRowDataKeySelector`.
     """
     sample = sample_keys(operator, snapshot.contents)
     if count_distinct_keys(serializer, sample.data, sample.starts, sample.limits) == 1:
@@ -89,6 +89,9 @@ def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: Serializ
 
 
 def _check_key_ends(operator: Operator) -> None:
-    """Check that keys end where expected in all states, also in those left out: validation reads their records, too."""
+    """Raise `UnsupportedError` if it is unknown where keys end in some state of the operator.
+
+    States that are left out count, too, because validation reads their records.
+    """
     for header in dict.fromkeys(filter(None, operator.keyed_headers)):
         check_key_ends(header)

@@ -1,9 +1,10 @@
-"""Old rows that a request leaves out: `UID:STATE=AGE`, and the moment from which the age counts.
+"""Resolves requests to leave old rows out: `UID:STATE=AGE`, and the moment from which the age counts.
 
-`_metadata` does not say when its checkpoint was made, so an age counts from the time at which its store says that
-`_metadata` was written. The plan keeps only the result: the time of last access up to which rows are left out. The
-restored job checks TTLs later than that, so a row that had exceeded its TTL by that time has exceeded it when the job
-starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last access itself.
+`_metadata` does not say when its checkpoint was made, so an age counts back from the time at which `_metadata` was
+written, according to its store. The plan holds only the resulting time of last access: rows last accessed at or before
+it are left out. The restored job checks TTLs later than that, so a row that had exceeded its TTL by that time has
+exceeded it when the job starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last
+access itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rescale.text.errors import RequestError
 
 
 def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collection[str]) -> tuple[OldRows, ...]:
-    """Return the old rows that `ages` mean; `dropped` are the ids of operators that are left out.
+    """Return the old rows that the requested `ages` stand for; `dropped` are the ids of operators that are left out.
 
     Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
     """

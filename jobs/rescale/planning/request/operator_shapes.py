@@ -1,8 +1,8 @@
-"""The new shape of every operator under a request.
+"""Finds the new shape of every operator under a request.
 
 Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set max parallelism
 1: the job's author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
-`Transformation.forceNonParallel`). All other operators get a new maximum together, because Flink compares the max
+`Transformation.forceNonParallel`). All other operators get the same new max parallelism, because Flink compares the max
 parallelism of every operator with the job's, whether it has state or not.
 """
 
@@ -22,7 +22,7 @@ from rescale.text.names import did_you_mean
 T = TypeVar("T")
 
 _ROOM_FACTOR = 4
-"""A good maximum is at least this multiple of the parallelism, and at most this multiple of its lower bound."""
+"""A good max parallelism is at least this multiple of the parallelism, and at most this multiple of that minimum."""
 
 
 class Shape(NamedTuple):
@@ -80,9 +80,9 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
 
 
 def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
-    """Return a request's values for single operators by operator id; "" is left out.
+    """Return the values that a request gives for single operators, by operator id; the value for "" is left out.
 
-    Raises `RequestError` for a selector that names no operator, and for two that name the same.
+    Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     selected: dict[str, str] = {}
@@ -125,7 +125,10 @@ def _above_maximum_error(operator: Operator, parallelism: int, maximum: int) -> 
 
 
 def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
-    """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id."""
+    """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id.
+
+    Raises `RequestError` if the selector names no operator.
+    """
     operator_id = find_operator(by_id, selector)
     if operator_id is not None:
         return operator_id
@@ -153,7 +156,7 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
 
 
 def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
+    """Return each operator that `UID:NAME` may name, with the state's name, because both parts may contain colons."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 
@@ -161,10 +164,10 @@ def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Ope
 def find_state(
     operators: Sequence[Operator], value: str, has: Callable[[Operator, str], object]
 ) -> tuple[Operator, str]:
-    """Return the operator and the name of its state that `UID:NAME` means.
+    """Return the operator and the name of its state that `UID:NAME` stands for.
 
-    UID and NAME may contain colons: an operator that `has` a state of such a name is the right one. Raises
-    `RequestError` if there is no operator, or if several have such a state.
+    UID and NAME may contain colons, so `has` tells whether an operator has a state of a name. If no operator has it,
+    return the first that UID may name. Raises `RequestError` if there is no operator, or if several have such a state.
     """
     named = matching_states({operator.operator_id: operator for operator in operators}, value)
     if not named:
@@ -180,11 +183,12 @@ def find_state(
 
 
 def good_max_parallelism(parallelism: int, present: int) -> int:
-    """Return the smallest multiple of `parallelism` with the most divisors between F and 4 × F.
+    """Return a max parallelism that suits `parallelism`: the multiple between F and 4 × F with the most divisors.
 
-    F is max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound,
-    4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number
-    of key groups, now and at every other parallelism that divides it. Returns `present` if no multiple lies in between.
+    Of several, it is the smallest; without any, it is `present`. F is max(4 × parallelism, `present`): enough for
+    growth, and never less room than the job has now. The upper bound, 4 × F or Flink's largest value, keeps the cost of
+    key groups small. A multiple gives every subtask the same number of key groups, now and at every other parallelism
+    that divides it.
     """
     least = max(_ROOM_FACTOR * parallelism, present)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough

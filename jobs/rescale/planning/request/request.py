@@ -23,9 +23,9 @@ from rescale.text.names import did_you_mean
 class Request:
     """A parsed request, not yet compared with the snapshot.
 
-    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all other operators.
-    `max_parallelism` and `key_hash` are mappings of the same kind; hashes are names of formulas or functions. `uids`
-    has (operator id, name) pairs for snapshots that hold only ids.
+    `parallelism` maps an operator (uid or operator id) to its new parallelism; the key "" stands for all other
+    operators. `max_parallelism` and `key_hash` are mappings of the same kind; hashes are names of formulas or
+    functions. `uids` has (operator id, name) pairs for snapshots that hold only ids.
     """
 
     source: str
@@ -45,7 +45,7 @@ _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
 
 
 def request_of_values(source: str, target: str, values: Values) -> Request:
-    """Return the request with these values. Raises `RequestError` for a wrong value."""
+    """Return the request with these option values. Raises `RequestError` for an invalid value."""
     return make_request(
         source,
         target,
@@ -75,7 +75,10 @@ def make_request(
     surgery: SurgeryRequest = NO_SURGERY_REQUEST,
     moved: Iterable[str] = (),
 ) -> Request:
-    """Parse the values of a command line or a form. Raises `RequestError` for the first invalid value."""
+    """Parse the values of a command line or a form, and return the request.
+
+    Raises `RequestError` for the first invalid value.
+    """
     source, target = normalise(source), target_place(target)
     _refuse_places(source, target, files)
     with in_option("--parallelism"):
@@ -173,7 +176,7 @@ def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
 
 
 def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) -> None:
-    """Refuse `=N`, to which a shell expands `$UID=N` if the variable is not set: it must not mean all operators."""
+    """Refuse `=N`, which a shell makes of `$UID=N` if the variable is not set: it must not mean all operators."""
     if equals and not operator:
         raise RequestError(
             f"the {quantity} is given for an operator without a name",
@@ -189,7 +192,7 @@ def _refuse_twice(values: Mapping[str, object], operator: str, quantity: str, va
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (operator id, name) of every line `uid` or `operator-id name`; `#` starts a comment."""
+    """Return (operator id, name) of every line, which is `uid` or `operator-id name`; `#` starts a comment."""
     entries = []
     for line in lines:
         text = line.partition("#")[0].strip()

@@ -1,4 +1,4 @@
-"""A request resolved against a snapshot: the surgery, and the new shape of every operator."""
+"""Resolves a request against a snapshot: to a surgery, and the new shape of every operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class ResolvedRequest(NamedTuple):
 
 
 def resolve_request(snapshot: Snapshot, request: Request) -> ResolvedRequest:
-    """Resolve a request. Raises `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
+    """Resolve a request against a snapshot.
+
+    Raises `RequestError` or `UnsupportedError` if the request does not fit the snapshot.
+    """
     surgery = resolve_surgery(snapshot, request.surgery)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = apply_surgery(snapshot, surgery)

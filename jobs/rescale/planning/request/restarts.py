@@ -1,9 +1,9 @@
-"""Operators whose finished subtasks are to run again.
+"""Resolves the operators whose finished subtasks are to run again.
 
-A finished subtask has no state in a snapshot. If it runs again, it begins without state. That is harmless for list
-state, whose elements stand alone, and for broadcast state, of which every subtask has all. A source whose coordinator
-assigns its splits (`SourceCoordinator`) gets the splits that no subtask has finished, because the coordinator knows
-them. Any other source reads its input again, which the user must approve.
+A finished subtask has no state in a snapshot. If it runs again, it starts without state. That is harmless for list
+state, whose elements are independent of each other, and for broadcast state, of which every subtask has a full copy. A
+source whose coordinator assigns its splits (`SourceCoordinator`) gets the splits that no subtask has finished, because
+the coordinator knows them. Any other source reads its input again, which the user must approve.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _refuse_impossible_restart(operator: Operator, dropped: Collection[str]) -> 
 
 
 def _incomplete_state(operator: Operator) -> str | None:
-    """Return the state that is incomplete without the finished subtasks' part; None if there is none."""
+    """Return a phrase for state that would be incomplete if finished subtasks ran again; None if there is none."""
     if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
         return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"
     union = [

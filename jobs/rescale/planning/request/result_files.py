@@ -1,4 +1,4 @@
-"""Choices of a request about the files of its result."""
+"""Choices of a request: the format of keyed state in the result, and the treatment of RocksDB's files."""
 
 from __future__ import annotations
 

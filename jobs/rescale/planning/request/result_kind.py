@@ -1,4 +1,4 @@
-"""The meaning of a format for one operator: how its keyed state is kept in the result, and whether records are read."""
+"""Tells for one operator what a requested format means: how its keyed state is kept, and whether records are read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def becomes_databases(operator: Operator, result_format: Format) -> bool:
 
 
 def stays_on_heap(operator: Operator, result_format: Format) -> bool:
-    """Return whether the result has the operator's keyed state in the native format of the hashmap backend."""
+    """Return whether the operator's keyed state has the native format of the hashmap backend, in source and result."""
     return result_format is Format.KEEP and bool(operator.heap_streams)
 
 
 def is_rewritten_by_record(operator: Operator, shape: Shape, result_format: Format) -> bool:
-    """Return whether records are read and rewritten: for new key groups, a new header, or another kind of state."""
+    """Return whether records are read and rewritten: for new key groups, a new header, or another format."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
     if operator.dropped_states or operator.cutoffs or operator.changelogs:
@@ -41,9 +41,9 @@ def is_rewritten_by_record(operator: Operator, shape: Shape, result_format: Form
 
 
 def _joins_different_states(operator: Operator, shape: Shape) -> bool:
-    """Return whether a new heap stream would join key groups whose headers differ in their states or their order.
+    """Return whether a new heap stream would join key groups whose headers list different states, or another order.
 
-    Returns False if the entries cannot be read; the planner of their key groups then raises an error.
+    Return False if the entries cannot be read; the planner of their key groups then raises an error.
     """
     streams = operator.heap_streams
     if len({stream.header for stream in streams}) < 2 or not all(
@@ -55,22 +55,25 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
-    """Return whether streams with entries list the same states in the same order, and empty streams no other states."""
+    """Return whether the streams can share one header.
+
+    Streams with entries must list the same states in the same order; empty streams may list fewer states.
+    """
     filled = {stream.state_names for stream in streams if not stream.has_no_entry}
     known = {name for names in filled for name in names}
     return len(filled) < 2 and (not filled or all(known.issuperset(stream.state_names) for stream in streams))
 
 
 def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
-    """Return whether raw keyed timers stay raw keyed state if records are read.
+    """Return whether raw keyed timers stay raw keyed state if the operator's records are rewritten.
 
-    Canonical state has no raw keyed timers, so beside canonical streams they become states.
+    A canonical savepoint has no raw keyed timers, so beside canonical streams they become states.
     """
     return becomes_databases(operator, result_format) or (result_format is Format.KEEP and not operator.keyed)
 
 
 def joins_databases(operator: Operator, shape: Shape, result_format: Format) -> bool:
-    """Return whether the operator's RocksDB directories are cut and joined by whole files."""
+    """Return whether new RocksDB directories are assembled from whole files of the old ones, for a new parallelism."""
     changed = shape != Shape(operator.parallelism, operator.max_parallelism)
     stays = becomes_databases(operator, result_format) and not is_rewritten_by_record(operator, shape, result_format)
     return changed and stays and bool(operator.databases)

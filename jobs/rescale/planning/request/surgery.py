@@ -1,4 +1,4 @@
-"""The surgery that a request asks for: new ids of operators, and operators, states and offsets to leave out."""
+"""Resolves the surgery of a request: new ids of operators, and operators, states and offsets to leave out."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rescale.text.names import did_you_mean
 T = TypeVar("T")
 
 _LONGEST_UID = 0xFFFF
-"""Bytes in Java's modified UTF-8: `MetadataV5Serializer` writes uids by `writeUTF`."""
+"""Largest size of a uid in bytes of Java's modified UTF-8: `MetadataV5Serializer` writes uids with `writeUTF`."""
 
 
 def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
-    """Return the surgery that a request means for a snapshot.
+    """Return the surgery that a request asks for, with operator ids and states of the snapshot.
 
     Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if Kafka offsets that it
     changes cannot be read.
@@ -53,9 +53,9 @@ def resolve_operator_surgery(
 ) -> Surgery:
     """Return the surgery of operators and their states.
 
-    A name of 32 hex digits is an operator id, any other a uid, whose hash is the id. Raises `RequestError` if an
-    operator or a state does not exist, or if two operators would get the same id; and `UnsupportedError` if an
-    operator cannot be restarted.
+    A name of 32 hex digits is an operator id. Any other name is a uid, and the operator id is its hash. Raises
+    `RequestError` if an operator or a state does not exist, or if two operators would get the same id; and
+    `UnsupportedError` if an operator cannot be restarted.
     """
     new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
     _refuse_drops(operators, left_out, new_names.keys())
@@ -72,7 +72,7 @@ def resolve_operator_surgery(
 
 
 def _refuse_dropped_states(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
-    """Refuse a state that is dropped, and loses old rows as well."""
+    """Raise `RequestError` if a state is to be dropped, and old rows of the same state are to be left out."""
     states = {(state.operator_id, state.name) for state in dropped}
     for rows in old:
         if (rows.operator_id, rows.name) in states:
@@ -85,7 +85,10 @@ def _refuse_dropped_states(old: Iterable[OldRows], dropped: Iterable[DroppedStat
 
 
 def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
-    """Refuse to drop an operator that is also renamed, and to drop all operators; both arguments hold operator ids."""
+    """Raise `RequestError` if an operator is both dropped and renamed, or if all operators are dropped.
+
+    `dropped` and `renamed` are operator ids.
+    """
     for operator in operators:
         if operator.operator_id in dropped and operator.operator_id in renamed:
             raise RequestError(
@@ -101,7 +104,7 @@ def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renam
 
 
 def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
-    """Refuse a new id that another operator has; `staying` are the operators that keep their ids."""
+    """Raise `RequestError` for a new id that another operator has; `staying` are the operators that keep their ids."""
     holders = {operator.operator_id: operator.label for operator in staying}
     for operator in renamed:
         if operator.new_operator_id in holders:
@@ -118,7 +121,7 @@ def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) 
 def _dropped_states(
     operators: Sequence[Operator], state_drops: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
-    """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out."""
+    """Yield the states that the `UID:NAME` values name; `dropped` are the ids of operators that are left out."""
     known: set[tuple[str, str]] = set()
     for value in state_drops:
         operator, name = find_state(operators, value, lost_states)
@@ -146,7 +149,10 @@ def _dropped_states(
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
-    """Return the request with the ids that operators have after the surgery; `operators` are from before it."""
+    """Return the request with the ids that operators have after the surgery.
+
+    `operators` are the operators before the surgery.
+    """
     if not surgery:
         return request
     return replace(
@@ -158,7 +164,7 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 
 
 def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
-    """Return values for single operators by their ids after the surgery; "" stands for all other operators.
+    """Return values for single operators by their ids after the surgery; the key "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops.
     """

@@ -1,5 +1,7 @@
-"""The part of a request that changes more than shapes: renames, drops and restarts operators, drops states and old
-rows, and changes Kafka offsets."""
+"""Parses the part of a request that changes more than shapes.
+
+It renames, drops and restarts operators, drops states and old rows, and changes Kafka offsets.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class SurgeryRequest:
 
     `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
     `state_drops` names single states of other operators, as `UID:NAME`. `restarts` names operators whose finished
-    subtasks run again. `ages` say which old rows of states to leave out, by `UID:STATE`.
+    subtasks run again. `ages` maps states, as `UID:STATE`, to the age from which rows are left out.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -45,7 +47,7 @@ NO_SURGERY_REQUEST = SurgeryRequest()
 
 
 def surgery_from_options(values: Values) -> SurgeryRequest:
-    """Return the surgery with these values: all changes besides the shape. Raises `RequestError` for a wrong value."""
+    """Return the part of a request that changes more than shapes. Raises `RequestError` for an invalid value."""
     return parse_surgery(
         renames=values["rename"],
         drops=values["drop"],
@@ -69,9 +71,9 @@ def parse_surgery(
     restarts: Iterable[str] = (),
     ages: Iterable[str] = (),
 ) -> SurgeryRequest:
-    """Parse the values of a command line or a form; `kafka_offsets` is the content of a file.
+    """Parse the values of a command line or a form, and return the request for surgery.
 
-    Raises `RequestError` for the first invalid value.
+    `kafka_offsets` is the content of a file. Raises `RequestError` for the first invalid value.
     """
     with in_option("--kafka-offsets"):
         offsets = parse_offsets(kafka_offsets)
@@ -112,7 +114,10 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators, `what`: dropped or restarted. Raises `RequestError` if one is empty or given twice."""
+    """Return names of operators. Raises `RequestError` if a name is empty or given twice.
+
+    `what` says in errors what happens to the operators: they are dropped or restarted.
+    """
     operators: dict[str, None] = {}
     for value in values:
         if not value:

@@ -1,1 +1,1 @@
-"""The planning of new streams: one module for each kind of stream that an operator's state becomes."""
+"""Plans new streams: one module for each kind of stream that an operator's state becomes."""

@@ -1,8 +1,8 @@
-"""RocksDB directories whose max parallelism stays: new ones are made from the source's files, without reading rows.
+"""Plans RocksDB directories at the same max parallelism: new ones are made of the source's files, without reading rows.
 
 A new subtask gets the files with rows of its key groups, and a MANIFEST that lists them (`rocksdb.assembly`). RocksDB
-rewrites files in two cases only: if several databases are joined and Flink left one of them with rows of foreign key
-groups, and if a subtask would otherwise have to fetch many bytes of other subtasks.
+rewrites files in two cases only: if several databases are joined and an earlier rescale by Flink left rows of other
+subtasks' key groups in one of them, and if a subtask would otherwise have to fetch many bytes of other subtasks.
 
 The handles of the result are private, whatever those of the source are, so that no checkpoint of the restored job
 refers to the result's files (`IncrementalRemoteKeyedStateHandle`). They are relative, so that the result can be moved;
@@ -32,7 +32,7 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.places import database_place
 
 FOREIGN_SHARE = 0.05
-"""Largest share of foreign bytes in a subtask's files; above it, RocksDB rewrites files that two subtasks share."""
+"""Largest share of other subtasks' bytes in a subtask's files; above it, RocksDB rewrites files of two subtasks."""
 
 
 class PlannedDatabases(NamedTuple):
@@ -47,9 +47,9 @@ class PlannedDatabases(NamedTuple):
 class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
-    Adds warnings for the user to `notes`. If the result is to refer to files, `referring` maps the number of every file
-    of the source to its size, because only a whole file can be referred to. If files are `prepared`, they are copied
-    before the job ends, so no file is rewritten to copy fewer bytes.
+    Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referring` maps the number
+    of each of these files to its size, because only a whole file can be referred to. If files are `prepared`, they are
+    copied before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
     operator: Operator
@@ -66,7 +66,10 @@ class DatabasePlanner:
     _level_0_files: int = 0
 
     def plan(self) -> PlannedDatabases:
-        """Return the planned databases. Raises `UnsupportedError` if the source's cannot be assembled."""
+        """Return the planned databases.
+
+        Raises `UnsupportedError` if they cannot be assembled from the source's databases.
+        """
         if self.shape == Shape(self.operator.parallelism, self.operator.max_parallelism):
             self._copy()
         else:
@@ -74,7 +77,7 @@ class DatabasePlanner:
         return PlannedDatabases(tuple(self._databases), self._copied, tuple(self._compacted))
 
     def _copy(self) -> None:
-        """Plan to copy every database into the subtask that has it now."""
+        """Plan to copy every database; it goes to the subtask with the same number."""
         for database in self.operator.databases:
             files = {file.name: piece_of(file.extent) for file in database.files}
             self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))
@@ -154,6 +157,6 @@ def _source_database(database: Database) -> SourceDatabase:
 
 
 def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:
-    """Return whether so many bytes belong to other subtasks that copying them twice costs more than a rewrite."""
+    """Return whether so many bytes belong to other subtasks that a rewrite costs less than copying them twice."""
     total = sum(file.size for file in assembled.manifest.files.values())
     return assembled.foreign_bytes > FOREIGN_SHARE * total

@@ -1,4 +1,4 @@
-"""Operator state, element by element: `redistribution` deals the elements, and this module plans the new streams."""
+"""Plans the new streams of operator state; `redistribution` deals the elements to the new subtasks round robin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan_elements(
 
 
 def _common_header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
-    """Return a header for the elements of all old holders: their common header, or a new one with all their states.
+    """Return a header for the elements of all `old_holders`: the header that they share, or a new one with all states.
 
     Raw state has no header, so its piece is empty.
     """

@@ -1,4 +1,4 @@
-"""The choice of streams that lie in `_metadata` itself."""
+"""Chooses the streams that are stored in `_metadata` itself instead of a file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from rescale.plan.operator_plan import OperatorPlan
 
 INLINE_LIMIT = 20 * 1024
-"""Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
+"""Largest stream in bytes that may be stored in `_metadata` (Flink's default `data-inline-threshold`)."""
 
 INLINE_BUDGET = 4 * 1024 * 1024
 """Largest sum of all inline streams in bytes, so that `_metadata` stays a small file at any parallelism."""
 
 
 class InlineBudget:
-    """Chooses the streams that lie inline: small ones, in the order of the calls, until the budget is spent.
+    """Chooses the streams that are stored inline: small ones, in the order of the calls, until the budget is spent.
 
-    `chosen` are the operators whose streams were chosen before.
+    The inline streams of the operators in `chosen` count as spent.
     """
 
     def __init__(self, chosen: Iterable[OperatorPlan] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The owner of each key group of an operator: the old stream or directory that holds it."""
+"""Finds the owner of each key group of an operator: the old stream or directory that holds it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keyed state whose key groups move unchanged: a new subtask gets the key groups of its range from all old subtasks.
+"""Plans keyed state whose key groups move unchanged: a new subtask gets its key groups from all old subtasks.
 
-At the same max parallelism a key group is a range of bytes, which moves without being read.
+At the same max parallelism, a key group is copied as a range of bytes, without reading its records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyGroupPlanner:
     inline: InlineBudget
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
-        """Return the new streams of key groups that are moved unchanged."""
+        """Return the new streams of managed and raw keyed state."""
         return [*self._for_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
 
     def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
@@ -102,7 +102,10 @@ class KeyGroupPlanner:
     def _key_group(
         self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, is_heap: bool
     ) -> Piece | None:
-        """Return the owner's key group, None if it is absent; heap streams contain groups without entries too."""
+        """Return the key group of its owner, or None if the owner does not hold it.
+
+        In heap streams an absent key group is written too, as one without entries.
+        """
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.rewritten:
             return piece_of(extent, header.id_tables.get(owner.subtask))

@@ -1,8 +1,8 @@
-"""The header of a new keyed stream, and the translation of key groups that were written under another header.
+"""Plans the header of a new keyed stream, and the translation of key groups that were written under another header.
 
-Two source streams can only disagree in their headers: a state id is a position in the header's list of states, and a
-state that a subtask registered late has another position. In canonical framing the ids can be translated. Heap framing
-has no lengths by which to find them, so its entries must be read.
+A state id is a position in the header's list of states. If a subtask registered a state late, its header has another
+order, so the headers of two source streams may disagree. In canonical framing the ids in the key groups can be
+translated. Heap framing has no lengths by which to find the ids, so its entries must be read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rescale.text.errors import UnsupportedError, located
 
 @dataclass(frozen=True)
 class PlannedHeader:
-    """The header of a new stream, and how the key groups of source subtasks are translated to it.
+    """The header of a new stream, and how key groups of source subtasks are translated to this header.
 
     `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
-    so for its raw timers. The subtasks in `rewritten` have no entries: their key groups are written anew.
+    the same for its raw timers. The source subtasks in `rewritten` have no entries: their key groups are written anew.
     """
 
     piece: Piece
@@ -71,7 +71,7 @@ class HeaderPlanner:
             and not left_out
             and all(old_holder.header == first.header for old_holder in old_holders)
         ):
-            if isinstance(first, Changelog):  # its header was composed, so no file has it
+            if isinstance(first, Changelog):  # Rescale composed its header, so no file holds it
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
@@ -111,10 +111,10 @@ class HeaderPlanner:
         )
 
     def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
-        """Return a header for all old holders if the streams with entries have the same states in the same places.
+        """Return a header for all old holders; those with entries must have the same states in the same order.
 
-        A stream without entries may lack states, because its subtask has not seen a key yet. It needs no
-        translation: its key groups are written as empty ones.
+        A stream without entries may lack states, because its subtask has not seen a key yet. It needs no translation:
+        its key groups are written as empty ones. Raises `UnsupportedError` if states or their order differ.
         """
         full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
@@ -133,7 +133,7 @@ class HeaderPlanner:
         return PlannedHeader(piece, merged.header, rewritten=rewritten)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
-        """Return the number of a translation table; None for a table that translates every id to itself."""
+        """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""
         if table == tuple(range(len(table))):
             return None
         if table not in self.id_tables:

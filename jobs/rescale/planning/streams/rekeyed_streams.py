@@ -1,4 +1,4 @@
-"""Keyed state whose records are read: the plan lists the records to read and the new streams with their headers.
+"""Plans keyed state whose records are read: lists the records to read, and the new streams with their headers.
 
 At another max parallelism every record may get another key group, so the plan cannot know the new place of any record.
 """
@@ -37,7 +37,7 @@ def plan_rekeyed(
 
     `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
     directories; then it is their creation time, in seconds since 1970. Timers that are also in raw keyed state are not
-    written into such directories: a job that keeps its timers on the heap does not read timers from RocksDB.
+    written into such directories, because a job with timers on the heap does not read timers from RocksDB.
     `stays_on_heap` selects the native format of the hashmap backend for the result.
     """
     old_holders = operator.managed_keyed
@@ -140,7 +140,10 @@ def _changelog_source(changelog: Changelog, ids: int | None, literals: Literals)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
-    """Refuse raw keyed state other than timers at another max parallelism: only the operator knows its format."""
+    """Raise `UnsupportedError` for raw keyed state other than timers at another max parallelism.
+
+    Only the operator knows the format of such state.
+    """
     if operator.own_raw_keyed and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
             "the operator has raw keyed state in a format of its own, whose records cannot get other key groups",

@@ -1,1 +1,1 @@
-"""Warnings of a plan, for its reader to know before it is executed."""
+"""Warnings that a plan shows to the user before it is executed."""

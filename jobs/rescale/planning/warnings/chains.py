@@ -1,4 +1,4 @@
-"""Warnings about chains of operators, of which a snapshot says nothing."""
+"""Warnings about chains of operators, which a snapshot does not describe."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapp
 def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[str]:
     """Yield a warning if a job leaves or reaches parallelism 1, and operators with state may have generated ids.
 
-    An operator that always has one subtask is chained to the one before it only at parallelism 1. A generated id
-    depends on the operators that are chained, and on the ids before it
+    An operator that always has one subtask is chained to the operator before it only if the job has parallelism 1. A
+    generated id depends on which operators are chained, and on the ids of the operators before it
     (`StreamGraphHasherV2.generateDeterministicHash`).
     """
     without_uid = [operator.label for operator in operators_without_uid(snapshot)]
@@ -62,7 +62,7 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
 def _shared_maximum_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
-    """Warn of operators that may be chained to one with max parallelism 1.
+    """Yield a warning about operators with one subtask that may be chained to an operator with max parallelism 1.
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """

@@ -12,9 +12,9 @@ from rescale.rocksdb.assembly.assembled_database import LEVEL_0_SLOWDOWN
 def assembly_warnings(
     label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedDirectory], level_0_files: int
 ) -> Iterator[str]:
-    """Yield warnings about an operator whose directories are cut and joined.
+    """Yield warnings about an operator whose new RocksDB directories are made of the source's files.
 
-    `level_0_files` is the largest number of level-0 files in one of its new directories.
+    `level_0_files` is the largest number of level-0 files in one of the new directories.
     """
     whole = (
         f"{label}: RocksDB opens the files of {len(databases)} subtasks as they are, under a MANIFEST of their own"

@@ -19,14 +19,13 @@ _EXPIRED_FILES = "expired-files"
 checking that there is one."""
 
 _MAY_BE_EMPTY = (READER_STATE, "streaming_committer_raw_states")
-"""List states of Flink whose owners start without an element: splits (`SourceOperator`), and what a sink still has to
-commit (`CommitterOperator`)."""
+"""List states of Flink that may be empty: splits of `SourceOperator`, uncommitted data of `CommitterOperator`."""
 
 
 def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield a sentence for each operator that may not start with the elements that redistribution gives it.
+    """Yield a warning for each operator that may fail at start because new subtasks get no element of a list state.
 
-    The same happens if Flink redistributes them (`RoundRobinOperatorStateRepartitioner`).
+    The same happens if Flink redistributes the elements (`RoundRobinOperatorStateRepartitioner`).
     """
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
@@ -50,7 +49,7 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
 
 
 def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
-    """Return the number of elements of each list state that every old subtask had, but not every new one will have."""
+    """Return, by name, the number of elements of list states that every old subtask had, but not every new one gets."""
     if parallelism <= operator.parallelism:
         return {}
     elements: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Warnings about sinks of which only a part is renamed or dropped: Flink makes several operators from one sink."""
+"""Warnings about sinks of which only some operators are renamed or dropped: Flink makes several operators of a sink."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _UIDS_BESIDE_THE_WRITER = (
 
 
 def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Request) -> Iterator[str]:
-    """Yield a sentence for each sink whose other operators keep their names; `operators` are those after the surgery.
+    """Yield a warning for each sink whose writer is renamed or dropped, but whose other operators are not.
 
-    Snapshots of Flink 1 hold no uids, so they are taken from the request.
+    `operators` are the operators after the surgery. Snapshots of Flink 1 hold no uids, so they are taken from the
+    request.
     """
     staying = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
@@ -48,12 +49,12 @@ def _uid_in(operator_id: str, names: Sequence[str]) -> str:
 
 
 def _remaining(uid: str, staying: set[str]) -> list[str]:
-    """Return the uids of the sink's other operators that are still in the snapshot."""
+    """Return the uids of those of the sink's other operators that are in the snapshot after the surgery."""
     return [beside for beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(beside) in staying]
 
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
-    """Return the uids of the operators that a sink may have beside its writer, in a fixed order."""
+    """Return the uids of the operators that a sink with this uid may have beside its writer, in a fixed order."""
     return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
 
 

@@ -1,4 +1,4 @@
-"""Warnings about a request; `snapshot.findings` has those about the snapshot itself."""
+"""Warnings about a request; `snapshot.findings` has the warnings about the snapshot itself."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def request_warnings(
 
 
 def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
-    """Yield a sentence for each change, other than of shapes, that the user may not have intended.
+    """Yield a warning for each declared change that the user may not have intended.
 
     `stopped` tells whether the snapshot is a savepoint that stopped the job.
     """
@@ -133,10 +133,10 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
 def key_hash_warnings(
     operators: Sequence[Operator], requested: Mapping[str, str], chosen: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a sentence for each requested key hash that is not needed.
+    """Yield a warning for each requested key hash that is not needed.
 
-    `requested` are the request's hashes; `chosen` are the hashes that new key groups are computed from, by operator id.
-    Raises `RequestError` if `requested` names an operator that is not in the snapshot.
+    `requested` are the request's hashes by operator. `chosen` are the hashes from which new key groups are computed, by
+    operator id. Raises `RequestError` if `requested` names an operator that is not in the snapshot.
     """
     named = by_operator(operators, requested)
     for operator in operators:
@@ -149,7 +149,7 @@ def key_hash_warnings(
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
-    """Return whether timers move from canonical state or the heap's into RocksDB; raw keyed timers stay as they are.
+    """Return whether timers of canonical or heap state become timers in RocksDB; raw keyed timers stay as they are.
 
     Canonical state does not say where a job keeps its timers.
     """
@@ -163,7 +163,7 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
 def _parallelism_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
-    """Yield a warning about operators whose parallelism differs from the one of the start command (`start_of`)."""
+    """Yield a warning if the job is started with a parallelism that some operators do not have (`start_of`)."""
     common = common_parallelism(list(shapes.values()))
     others = [
         f"{operator.label} has {shape.parallelism}"
@@ -203,6 +203,6 @@ def _old_shape(operator: Operator) -> Shape:
 
 
 def _is_aligned(operator: Operator) -> bool:
-    """Return whether every subtask holds exactly the keyed state of its key groups."""
+    """Return whether every subtask holds keyed state of exactly the key groups that Flink assigns to it."""
     holders = (*operator.managed_keyed, *operator.raw_keyed)
     return all(holder.key_groups == operator.key_groups_of(holder.subtask) for holder in holders)
