@@ -1,1 +1,1 @@
-"""Pages for users, built as values and rendered as text, Markdown or HTML, and the JSON documents of commands."""
+"""Builds pages for users, renders them as text, Markdown or HTML, and defines the JSON documents of commands."""

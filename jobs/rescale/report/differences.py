@@ -10,7 +10,7 @@ from rescale.snapshot.surgery import Surgery
 
 
 class ListedDifference(msgspec.Struct, frozen=True):
-    """A difference: `item` identifies the record or element by names and values, `a` and `b` describe each side."""
+    """A difference: `item` names a record or element by its values, `a` and `b` say what each snapshot has there."""
 
     found: str
     item: dict[str, str]
@@ -26,16 +26,17 @@ class ListedShape(msgspec.Struct, frozen=True):
 
 
 class StateAmount(msgspec.Struct, frozen=True):
-    """Size of a state in one of the snapshots, in the unit `counted`, and a digest (hex) of its content."""
+    """A state in one of the snapshots: how much it holds, in the unit `counted`, and a digest (hex) of its content."""
 
     count: int
     digest: str
 
 
 class DiffedState(msgspec.Struct, frozen=True):
-    """Comparison of a state. `differences` lists the first differences; there are at least `differing_at_least`.
+    """Comparison of a state in two snapshots.
 
-    `remark` explains the differences where they have a known common cause.
+    `differences` lists the first differences; the states differ in `differing_at_least` items or more. `remark`
+    explains the differences if they have a known common cause.
     """
 
     state: str
@@ -50,7 +51,10 @@ class DiffedState(msgspec.Struct, frozen=True):
 
 
 class DiffedOperator(msgspec.Struct, frozen=True):
-    """Comparison of an operator; `differences` concern the operator itself. `a` or `b` is null if it is missing."""
+    """Comparison of an operator in two snapshots; `differences` concern the operator itself, not its states.
+
+    `a` is null if the first snapshot lacks the operator, `b` if the second one does.
+    """
 
     operator_id: str
     label: str
@@ -62,7 +66,7 @@ class DiffedOperator(msgspec.Struct, frozen=True):
 
 
 class DiffDocument(msgspec.Struct, frozen=True):
-    """The answer of `diff`: `a` and `b` are the snapshots' directories; `surgery` changed A before it was compared."""
+    """The answer of `diff`: `a` and `b` are the snapshots' directories; `surgery` was applied to A before comparing."""
 
     verdict: Literal["equal", "different"]
     equal: bool

@@ -18,7 +18,7 @@ from rescale.text.error_document import ErrorDocument
 
 
 class DealtState(msgspec.Struct, frozen=True):
-    """Elements of an operator state: their number by subtask, and by new subtask if there is a plan.
+    """An operator state: the number of its elements in each subtask, and in each new subtask if there is a plan.
 
     Copies of broadcast states count like elements. `mode` is the name of a `DistributionMode`.
     """
@@ -35,7 +35,8 @@ class DealtState(msgspec.Struct, frozen=True):
 class KafkaPartition(msgspec.Struct, frozen=True):
     """Position of a Kafka source in a partition.
 
-    `next` is the offset that it reads next. `stop` is the first offset that it will not read, or None without an end.
+    `next` is the offset that the source reads next. `stop` is the first offset that it will not read; None if it reads
+    on without an end.
     """
 
     topic: str
@@ -54,7 +55,7 @@ class KafkaFinding(msgspec.Struct, frozen=True):
 
 
 class KafkaSource(msgspec.Struct, frozen=True):
-    """Offsets of a Kafka source by partition and subtask; with a plan also by new subtask.
+    """Offsets of a Kafka source by partition, and its number of partitions by subtask; with a plan also by new subtask.
 
     `not_read` says why the offsets could not be read.
     """
@@ -101,7 +102,7 @@ class InspectedOperator(msgspec.Struct, frozen=True):
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """A snapshot at a glance: the answer of `inspect`.
+    """The answer of `inspect`: what a snapshot contains.
 
     `taken` is when `_metadata` was written, `missing` are files that are gone, and `unread` has the errors of operators
     whose state cannot be read.
@@ -133,9 +134,10 @@ class SubtaskShare(msgspec.Struct, frozen=True):
 
 
 class PlannedOperator(msgspec.Struct, frozen=True):
-    """An operator of a plan: its old and new shape, the class of work, and bytes.
+    """An operator of a plan: its old and new shape, the class of work, and bytes of its state.
 
-    `evenness` is worst ÷ mean of the keyed bytes of subtasks.
+    `evenness` is the keyed bytes of the fullest subtask ÷ the mean of all subtasks, `new_evenness` that of the new
+    shape.
     """
 
     operator_id: str
@@ -161,11 +163,11 @@ class PlannedOperator(msgspec.Struct, frozen=True):
 
 
 class PlanDocument(msgspec.Struct, frozen=True):
-    """A plan without byte ranges, and the insight into it: the answer of `plan`.
+    """The answer of `plan`: a plan without byte ranges, and the insight into it.
 
     `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error that a run
-    would raise now, because of the files in its target. `rounds` are the last rounds of a follower of the target before
-    this plan.
+    would raise now, because of the files in its target. `rounds` are the last rounds that a follower of the target made
+    before this plan.
     """
 
     plan: str
@@ -203,9 +205,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Preparation(msgspec.Struct, frozen=True):
-    """The answer of `run --prepare`: files of the checkpoint `source` that are in the target before a run claims it.
+    """The answer of `run --prepare`: files of the checkpoint `source` that were copied into the target ahead of a run.
 
-    `new_files` and `new_bytes` are those that this preparation has copied. `bytes_left` are those that a run from this
+    `new_files` and `new_bytes` count what this preparation has copied. `bytes_left` are the bytes that a run from this
     checkpoint would still write.
     """
 
@@ -219,7 +221,7 @@ class Preparation(msgspec.Struct, frozen=True):
 
 
 class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known about a snapshot, a plan or a run, which a report is made from.
+    """Everything that a report shows about a snapshot, a plan or a run.
 
     `report` is the version of this format. Either `snapshot` or `plan` is given. `error` is the error that ended a run,
     and `took` has the duration in seconds of each step that has ended.
@@ -235,14 +237,14 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrittenReport(msgspec.Struct, frozen=True):
-    """URI of the page that `report` wrote, and its size."""
+    """URI of the page that the command `report` wrote, and its size in bytes."""
 
     report: str
     bytes: int
 
 
 class SmallestKeys(msgspec.Struct, frozen=True):
-    """Smallest key of every subtask, in order, by the Java type of the key: the answer of `virtual-keys`."""
+    """The answer of `virtual-keys`: the smallest key of every subtask, in order, by the Java type of the key."""
 
     max_parallelism: int
     parallelism: int

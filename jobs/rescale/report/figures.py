@@ -1,6 +1,6 @@
-"""Figures as values: shapes whose positions and sizes are fractions of the drawing, and the text of their tooltips.
+"""Figures as values: shapes with positions and sizes as fractions of the drawing, and texts that appear on hover.
 
-A renderer decides how they look. Positions and heights go from 0 to 1, shades from 0 (empty) to 255 (full).
+A renderer decides how figures look. Positions and heights go from 0 to 1, shades from 0 (empty) to 255 (full).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Share(NamedTuple):
-    """A part of a line, from `start` to `end`, with a short label inside it."""
+    """A part of a horizontal line, from `start` to `end`, with a short label inside it."""
 
     start: float
     end: float
@@ -19,7 +19,7 @@ class Share(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A marked position on a line."""
+    """A marked position on a horizontal line."""
 
     at: float
     tooltip: str
@@ -27,9 +27,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Strip:
-    """All key groups in order, with the subtasks that own them and the bytes that they hold.
+    """The key groups of an operator in order, with the subtasks that own them and the bytes that they hold.
 
-    `owners` is empty if there are too many subtasks to draw. `parts` carry the tooltips of the key groups.
+    `shades` show the bytes, and the tooltips of `parts` name them. `owners` is empty if there are too many subtasks to
+    draw.
     """
 
     label: str
@@ -40,7 +41,7 @@ class Strip:
 
 
 class Ribbon(NamedTuple):
-    """State that goes from a part of the upper line to a part of the lower line.
+    """State that moves: from a part of the upper line (the old shape) to a part of the lower line (the new shape).
 
     `stays` is true if the subtask keeps its number. `odd` is true if the new subtask has an odd number, so that
     neighbours look different.
@@ -57,7 +58,7 @@ class Ribbon(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyGroupMap:
-    """Key groups before and, for a plan, after; ribbons connect them unless there are too many."""
+    """An operator's key groups now and, with a plan, afterwards; ribbons connect them unless there are too many."""
 
     before: Strip
     ribbons: tuple[Ribbon, ...] = ()
@@ -66,9 +67,9 @@ class KeyGroupMap:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Bytes from old subtasks (rows) to new subtasks (columns). If there are many, neighbours share a row or column.
+    """Bytes that move from each old subtask (row) to each new subtask (column), as shades.
 
-    `rows` and `columns` are the labels of the axes.
+    If there are many subtasks, neighbours share a row or column. `rows` and `columns` are the labels of the axes.
     """
 
     rows: str
@@ -113,7 +114,7 @@ class AxisTick(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Points from left to right; y goes up."""
+    """A curve: points from left to right, and the ticks and labels of both axes; y goes up."""
 
     points: tuple[Point, ...]
     x_ticks: tuple[AxisTick, ...]
@@ -140,14 +141,14 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class StackedBars:
-    """Horizontal bars, each of parts end to end."""
+    """Horizontal bars that consist of parts end to end, and their legend."""
 
     bars: tuple[StackedBar, ...]
     legend: tuple[str, ...]
 
 
 class Sparkline(NamedTuple):
-    """Small bars before and, for a plan, after, with their numbers as text."""
+    """Small bars for the subtasks now and, with a plan, afterwards; their numbers are given as text, too."""
 
     label: str
     before: tuple[float, ...]

@@ -1,7 +1,8 @@
-"""Bytes that go from each old subtask to each new one, by key group.
+"""Computes the bytes that move from each old subtask to each new one, by key group.
 
 If the max parallelism stays, a record keeps its key group. If the new maximum divides the old one, the new key group is
-the old one modulo the new maximum. Any other maximum spreads the records of a key group, so there are no flows.
+the old one modulo the new maximum. Any other maximum spreads the records of a key group over many new key groups, so
+there are no flows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class KeyedShape(NamedTuple):
 
     @property
     def starts(self) -> list[int]:
-        """First key group of every subtask, with the max parallelism as the end."""
+        """First key group of every subtask, followed by the max parallelism."""
         ranges = (key_group_range(self.max_parallelism, self.parallelism, i) for i in range(self.parallelism))
         return [*(own.first for own in ranges), self.max_parallelism]
 
@@ -35,7 +36,7 @@ class KeyedShape(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """Adjacent key groups that move together.
+    """Adjacent key groups that move together from an old subtask to a new one.
 
     Key groups `first` to `last` of `subtask` become key groups of `new_subtask`, from `new_first` on.
     """
@@ -48,7 +49,7 @@ class Flow(NamedTuple):
 
 
 def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
-    """Return the bytes of every subtask, from the bytes of every key group."""
+    """Return the bytes of every subtask; `sizes` are the bytes of every key group."""
     ends = list(accumulate(sizes, initial=0))
     return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
 
@@ -59,7 +60,7 @@ def stays_together(old: KeyedShape, new: KeyedShape) -> bool:
 
 
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
-    """Yield the runs of adjacent key groups that move together; none if a key group's records spread."""
+    """Yield the flows of adjacent key groups; none if the records of a key group get different new key groups."""
     if not stays_together(old, new):
         return
     offsets = range(0, old.max_parallelism, new.max_parallelism)
@@ -70,9 +71,10 @@ def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
 
 
 def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, limit: int) -> npt.NDArray[np.float64]:
-    """Return the bytes that go from each old subtask (row) to each new one (column), for shapes that have `flows`.
+    """Return the bytes that move from each old subtask (row) to each new one (column), for shapes that have `flows`.
 
-    The matrix has at most `limit` rows and columns: neighbouring subtasks share one if there are more.
+    `sizes` are the bytes of every old key group. The matrix has at most `limit` rows and columns: if there are more
+    subtasks, neighbours share one.
     """
     import numpy as np  # slow to import, and few pages need it
 

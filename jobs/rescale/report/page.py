@@ -80,7 +80,7 @@ class Figure:
 
 
 class RunProgress(StrEnum):
-    """Progress of a run, shown in the verdict of its page."""
+    """How far a run has come, which the verdict of its page shows."""
 
     SEEN = "snapshot"
     PLANNED = "planned"
@@ -109,7 +109,7 @@ Block = Paragraph | WarningBlock | Bullets | Command | Table | Figure | Verdict 
 
 @dataclass(frozen=True)
 class Page:
-    """Blocks from the top to the end."""
+    """A page with its blocks from top to bottom."""
 
     blocks: tuple[Block, ...]
     title: str = ""

@@ -79,7 +79,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
 
 
 def _other_release_section(snapshot: Inspection | None) -> list[Section]:
-    """Return the section about another Flink release, if one was asked for."""
+    """Return the section about what another Flink release would restore, if the user asked for one."""
     if snapshot is None or snapshot.for_flink is None:
         return []
     return [prospects_section(snapshot.for_flink, snapshot.snapshot)]
@@ -92,7 +92,7 @@ def _title(document: ReportDocument) -> str:
 
 
 def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
-    """Return all figures of the largest operators, the key groups of some more, and a note about the rest."""
+    """Return all figures of the largest operators, the key groups of the next ones, and a note about the rest."""
     drawn = operators[: detail.drawn]
     strips = operators[detail.drawn : detail.drawn + detail.strips]
     left = operators[len(drawn) + len(strips) :]

@@ -43,7 +43,7 @@ def left_operators(operators: Sequence[_Operator], shown: Sequence[_Operator]) -
 
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:
-    """Return a table of the first rows and a note about the rest; nothing for no rows."""
+    """Return a table of the first rows and a note about the rest; no table without rows."""
     whole = table(headers, rows)
     shown = Table(whole.headers, whole.rows[:MOST_ROWS])
     return [*([shown] if shown.rows else []), *note_on_rest(len(whole.rows) - MOST_ROWS, noun, plural)]
@@ -61,9 +61,9 @@ def _rest_text(what: str, *, reported: bool = True) -> str:
 
 
 def shortened(value: Any, longest: int) -> Any:
-    """Return the document with every list of more than `longest` items cut; `{"left_out": 32768}` counts the rest.
+    """Return a JSON value in which longer lists have `longest` items; `{"left_out": 32768}` counts the others.
 
-    A list of numbers, or of entries for each subtask, loses all items, since a part of it means nothing.
+    Of a list of numbers, or of entries for each subtask, all items are left out, because a part of it means nothing.
     """
     if isinstance(value, dict):
         return {key: shortened(inner, longest) for key, inner in value.items()}

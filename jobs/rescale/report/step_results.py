@@ -1,4 +1,4 @@
-"""Result documents, which the process of each step writes to its `--result`: the result, its duration, and counts."""
+"""Defines the result documents that the process of each step writes to its `--result`: result, duration, and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.text.error_document import ErrorDocument
 
 
 class StageMetrics(msgspec.Struct, frozen=True):
-    """A part of a step that read or wrote `bytes`."""
+    """A part of a step, and the bytes that it read or wrote."""
 
     stage: str
     bytes: int
@@ -22,7 +22,7 @@ class StageMetrics(msgspec.Struct, frozen=True):
 
 
 class Retries(msgspec.Struct, frozen=True):
-    """Requests to the store that were repeated, and failed attempts of tasks."""
+    """Numbers of requests to the store that were repeated, and of failed attempts of tasks."""
 
     requests: int
     tasks: int
@@ -49,7 +49,7 @@ class StepMetrics(msgspec.Struct, frozen=True):
 
 
 class MovedStreams(msgspec.Struct, frozen=True):
-    """Streams that a moving step wrote: the URI of their handles, their number, and their bytes as planned."""
+    """Streams that a moving step wrote: the URI of their handles, their number, and the bytes that the plan gives."""
 
     handles: str
     streams: int
@@ -57,7 +57,7 @@ class MovedStreams(msgspec.Struct, frozen=True):
 
 
 class PreparedFiles(msgspec.Struct, frozen=True):
-    """Files that are copied ahead, and their bytes; `new_files` and `new_bytes` are those that this step has copied."""
+    """Files that are copied ahead, and their bytes; `new_files` and `new_bytes` count what this step has copied."""
 
     files: int
     bytes: int

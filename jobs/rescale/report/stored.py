@@ -1,7 +1,7 @@
-"""The report of a run: an HTML page beside its target, which each step of the run rewrites.
+"""Writes the report of a run: an HTML page beside its target, which each step of the run rewrites.
 
-The document of the plan is stored beside the page. Later steps make the page from this document. So they need not read
-the source again, and there is a report even if the source is gone.
+The document of the plan is stored beside the page, and later steps make the page from it. So they need not read the
+source again, and there is a report even if the source is gone.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from rescale.text.names import printable
 T = TypeVar("T")
 
 _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
-"""Names of the steps in estimates."""
+"""Names of the steps that have an estimated duration."""
 
 
 def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence[Round] = ()) -> str:
     """Write the report of a run that has claimed its target; return a sentence on where it is, or why there is none.
 
-    `planned` is the document of the plan, if the caller has just made the plan. `rounds` are a follower's rounds before
-    the plan. A run never fails because of its report, so this raises nothing.
+    `planned` is the document of the plan, if the caller has just made the plan. `rounds` are the rounds that a follower
+    made before the plan. A run never fails because of its report, so this function raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # discarded meanwhile: leave no files behind
+        if claimed_by(plan.target) != plan.digest:  # after a discard, no file may be left
             return f"no report was written: {plan.target} no longer belongs to this run"
         if rounds:
             planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))
@@ -55,7 +55,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
             put_document(places_of(plan).report_data, msgspec.json.encode(planned))
         with _refusing_damage(plan.target):
             page = html_report(run_document(plan))
-        if not _is_stored(plan, page):  # a repeated run of a published plan changes nothing
+        if not _is_stored(plan, page):  # repeating a run of a published plan changes no file
             put_document(places_of(plan).report, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
@@ -90,11 +90,11 @@ def document_of(
     line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> ReportDocument:
-    """Return the document of a report on a snapshot, a plan's file, or the target of a run.
+    """Return the document of a report; `uri` is a snapshot, the file of a plan, or the target of a run.
 
     `allow_prefixes`, `uids` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
-    says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged or not
-    ours.
+    says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged, or
+    were not written by Rescale.
     """
     digest = None if uri.endswith(".json") else claimed_by(uri)
     plan = Places(uri, digest).plan if digest is not None else uri
@@ -113,7 +113,7 @@ def document_of(
 
 @contextmanager
 def _refusing_damage(uri: str) -> Iterator[None]:
-    """Turn errors that the content of a document causes in the block into `RequestError`."""
+    """Turn errors about the content of a document, raised in the block, into `RequestError`."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -182,7 +182,7 @@ def _document_from_source(plan: Plan) -> PlanDocument:
 
 
 def _read(uri: str, kind: type[T]) -> T | None:
-    """Return a JSON document, or None if there is none. Raises `RequestError` if it is not one of this kind."""
+    """Return a JSON document; None if it does not exist. Raises `RequestError` if it is not a document of this kind."""
     if not exists(uri):
         return None
     try:

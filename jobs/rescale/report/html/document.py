@@ -1,4 +1,4 @@
-"""A page as one HTML file that loads nothing, runs nothing and sends nothing.
+"""Renders a page as one HTML file that loads no other file, runs no script and sends nothing.
 
 Its Content-Security-Policy lets a browser load only pictures inside the file, and the style sheet whose hash it names.
 """
@@ -63,5 +63,5 @@ def _links(page: Page) -> Iterator[Node]:
 
 
 def _embedded(data: object) -> str:
-    """Return JSON that cannot end the `<script>` element around it."""
+    """Return `data` as JSON in which nothing ends the `<script>` element around it."""
     return json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

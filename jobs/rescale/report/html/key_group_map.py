@@ -1,4 +1,4 @@
-"""The key-group map and the matrix of moves as SVG."""
+"""Renders the key-group map and the matrix of moves as SVG."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW_CELLS = 256
 
 
 def key_group_map(figure: KeyGroupMap, description: str) -> Element:
-    """Return the map: from the top, key groups, owners and ribbons; then owners and key groups of the new shape."""
+    """Return the map as SVG, from the top: old key groups, old owners, ribbons, new owners, new key groups."""
     content: list[Node] = []
     y = 0
     content += _label(figure.before, y)
@@ -58,7 +58,7 @@ def _hot(strip: Strip, y: int) -> Iterator[Node]:
 
 
 def _cells(strip: Strip, y: int) -> Iterator[Node]:
-    """Yield a frame, the shades above it, and transparent parts with tooltips on top."""
+    """Yield a frame, the shades of the key groups in it, and on top transparent parts with tooltips."""
     yield rect(class_="frame", y=y, width="100%", height=_CELLS)
     few = "few" if len(strip.shades) <= _FEW_CELLS else None
     uri = shades_uri([strip.shades])
@@ -112,7 +112,7 @@ def _legend(figure: KeyGroupMap) -> Element:
 
 
 def matrix(figure: Matrix, description: str) -> Element:
-    """Return a square of cells, large enough to read."""
+    """Return the matrix as a square of shaded cells that are large enough to see."""
     return drawing(
         description,
         300,

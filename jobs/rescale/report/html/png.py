@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PALETTE_OF_BYTES = (8, 3, 0, 0, 0)
-"""Bits per pixel; colour type 3 (palette); compression (deflate); no filter; not interlaced."""
+"""Fields of the PNG header: 8 bits per pixel, colour type 3 (palette), deflate, no filter, not interlaced."""
 
 _COLOUR = (0x2B, 0x7B, 0xBA)
 """A blue that stands out from white and from black; its opacity shows the amount."""

@@ -32,7 +32,7 @@ def part(number: float) -> str:
 
 
 def thousandths(number: float) -> str:
-    """Return a fraction as a coordinate of a `stretched` box."""
+    """Return a fraction as a coordinate, in thousandths, of a box made by `stretched`."""
     return f"{round(1000 * number, 1):g}"
 
 

@@ -1,4 +1,4 @@
-"""Declared differences between a source and its result, as sentences."""
+"""Describes the declared differences between a source and its result in sentences."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rescale.text.units import counted, human_bytes
 DECLARED = "Declared differences"
 
 _MOST_SHOWN = 10
-"""Partitions that a sentence names; the JSON has all."""
+"""Largest number of partitions that a sentence names; the JSON has all."""
 
 
 RecordCounts = dict[tuple[str, str], int]
-"""Number of records that each keyed state had, by new operator id and name of the state."""
+"""Number of records of each dropped keyed state, by (new operator id, name of the state)."""
 
 OldRowCounts = dict[tuple[str, str], CertifiedOldRows]
-"""Numbers of old rows that were left out, by new operator id and name of the state."""
+"""Numbers of old rows that were left out of each state, by (new operator id, name of the state)."""
 
 
 def declared_lines(surgery: Surgery) -> list[str]:
@@ -33,7 +33,7 @@ def declared_lines(surgery: Surgery) -> list[str]:
 
 
 def first_lines(lines: list[str], limit: int) -> list[str]:
-    """Return the first lines, then the number of the others."""
+    """Return the first `limit` lines, then a line with the number of the others."""
     left = len(lines) - limit
     return [*lines[:limit], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
 
@@ -55,7 +55,7 @@ def exceptions_clause(surgery: Surgery) -> str:
 
 
 def certified_lines(certificate: Certificate) -> list[str]:
-    """Return the `declared_lines` of a certificate, with the number of records in dropped keyed states."""
+    """Return the `declared_lines` of a certificate, with the numbers of dropped records and of old rows."""
     records = {
         (proof.operator_id, state): number
         for proof in certificate.operators
@@ -101,7 +101,7 @@ def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterat
 
 
 def _offset_lines(change: KafkaChange) -> Iterator[str]:
-    """Yield a line for each kind of change to the partitions of a source."""
+    """Yield a sentence for each kind of change to the offsets of a Kafka source."""
     source = f"{change.label} ({change.kind})"
     moved = [_moved_offset(partition) for partition in change.partitions if partition.new_next is not None]
     dropped = [_partition(partition) for partition in change.partitions if partition.dropped]
@@ -117,7 +117,7 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
 
 
 def _moved_offset(partition: ChangedPartition) -> str:
-    """Return the old and new offset and the distance between them: an upper bound of the number of records."""
+    """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
     before, after = partition.next, partition.new_next
     what = f"{_partition(partition)} from {after} instead of {before}"
     if not isinstance(before, int) or not isinstance(after, int):

@@ -12,7 +12,7 @@ from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, lowest, note_on
 from rescale.text.units import counted
 
 _LONGEST = 120
-"""Most characters of a key that the text shows; the JSON has more."""
+"""Largest number of characters of a key that the text shows; the JSON has more."""
 
 
 def difference_text(document: DiffDocument) -> str:
@@ -34,7 +34,7 @@ def difference_page(document: DiffDocument) -> Page:
 
 
 def _differing_blocks(document: DiffDocument) -> list[Block]:
-    """Return a list of the differences of each operator and of each state."""
+    """Return a block for each operator or state that differs, which lists its differences."""
     blocks: list[Block] = []
     for operator in document.operators:
         if operator.differences:

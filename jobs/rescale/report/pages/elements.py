@@ -1,4 +1,4 @@
-"""Elements of operator state: their number by subtask, before and after."""
+"""Counts the elements of operator state in each subtask, before and after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Key = tuple[Slot, str, DistributionMode]
 
 
 def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
-    """Return the elements of each state; with a plan, also the numbers in the result."""
+    """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
     old: dict[_Key, list[int]] = {}
     sizes: dict[_Key, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):

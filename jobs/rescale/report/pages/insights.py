@@ -1,6 +1,6 @@
-"""The insight into a snapshot or a plan as tables and sentences.
+"""Shows the insight into a snapshot or a plan as tables and sentences.
 
-Each sentence is about one decision that readers may have to make.
+Each sentence helps with one decision that readers may have to make.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHAPES = "How evenly bytes would be distributed"
 
 
 def restores_table(insight: Insight) -> Table:
-    """Return the table of what Flink itself would do at restore, with a row for each shape."""
+    """Return the table of what Flink itself would read, write and take at restore, with a row for each shape."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
     rows = [_restore_row(restore) for restore in insight.restores if restore.operators]
     return _without_empty_columns(headers, rows)
@@ -50,7 +50,7 @@ def _restore_row(restore: JobRestore) -> tuple[str, ...]:
 
 
 def formats_table(insight: Insight) -> Table:
-    """Return the table of what Flink needs to restore the result, by format; it has no rows without a plan."""
+    """Return the table of what Flink needs to restore the result, by format of the result; no rows without a plan."""
     formats = insight.durations.formats if insight.durations is not None else ()
     rows = [
         (
@@ -65,7 +65,7 @@ def formats_table(insight: Insight) -> Table:
 
 
 def restore_sentences(insight: Insight) -> Iterator[str]:
-    """Yield sentences on why Flink refuses a shape, and why one shape costs it more time than another."""
+    """Yield sentences on why Flink refuses a shape, and why a shape takes Flink more time than another."""
     for restore in insight.restores:
         if restore.refused:
             yield restore.refused
@@ -97,7 +97,7 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
 
 
 def restore_shape(restore: JobRestore) -> str:
-    """Return the parallelisms of a restore, such as `4 → 6`."""
+    """Return the old and the new parallelism of a restore as text, such as `4 → 6`."""
     shapes = sorted({arrow(o.parallelism, o.new_parallelism) for o in restore.operators})
     return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
 
@@ -107,7 +107,7 @@ def _has_databases(restore: JobRestore) -> bool:
 
 
 def _merging(restore: JobRestore) -> int:
-    """Return the number of subtasks that need several databases."""
+    """Return the number of subtasks that would copy rows from several databases into one."""
     return sum(bool(subtask.copied) for operator in restore.operators for subtask in operator.subtasks)
 
 
@@ -116,7 +116,7 @@ def _scales_out(restore: JobRestore) -> bool:
 
 
 def shapes_table(insight: Insight) -> Table:
-    """Return the table of worst ÷ mean of bytes at some parallelisms, with a row for each operator.
+    """Return the table of the evenness (worst ÷ mean of bytes) at some parallelisms, with a row for each operator.
 
     The most uneven operators come first; operators with few keys are left out.
     """
@@ -145,7 +145,7 @@ def _meaningful(insight: Insight) -> list[ShapeAdvice]:
 
 
 def _evenness_at(shape: ShapeAdvice, parallelism: int) -> float:
-    """Return worst ÷ mean of the bytes at one of the candidates."""
+    """Return the worst ÷ mean of bytes at a parallelism, which must be one of the candidates."""
     return _candidate(shape, parallelism).evenness
 
 
@@ -175,7 +175,7 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
 
 
 def _idle_sentence(alike: list[ShapeAdvice]) -> str:
-    """Return the sentence for operators in one shape: first about the number of key groups, then about bytes."""
+    """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
     shape = alike[0]
     parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
     asked = _candidate(shape, parallelism)
@@ -198,7 +198,7 @@ def _labels(alike: list[ShapeAdvice]) -> str:
 
 
 _LARGE_UNION = 64 * 1024 * 1024
-"""Total bytes that subtasks get at restore, above which a union list state gets a sentence."""
+"""Bytes that all subtasks together restore, from which on a large union list state gets a sentence."""
 
 
 def union_sentences(insight: Insight) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _effect(keys: HandPickedKeys) -> str:
 
 
 def _remedies(keys: HandPickedKeys) -> str:
-    """Return what to do about hand-picked keys without changing the order of records."""
+    """Return what to do about hand-picked keys if the order of records must stay."""
     table = ""
     if keys.key_type:
         table = f" ({_first_items(keys.table)}, the smallest key that Flink sends to each subtask)"

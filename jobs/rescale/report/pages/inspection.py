@@ -112,7 +112,7 @@ def _operators_table(operators: Sequence[InspectedOperator]) -> Table:
 
 
 def inspected_row(operator: InspectedOperator) -> Sequence[object]:
-    """Return the row of an operator in a table: label, shape, key type, keyed and operator state, and remark."""
+    """Return the table row of an operator: label, shape, key type, keyed and operator state, and remark."""
     return (
         operator.label,
         operator.parallelism,
@@ -135,13 +135,16 @@ def _kind(snapshot: Snapshot) -> str:
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
-    # Metadata before version 4, and metadata from the State Processor API, does not name the type. Only checkpoints
-    # lie in directories with this name.
+    # Metadata before version 4, and metadata of the State Processor API, does not say what the snapshot is. Directories
+    # named `chk-N` hold only checkpoints.
     return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({content})"
 
 
 def _is_forst(snapshot: Snapshot) -> bool:
-    """Return whether there are states that only ForSt writes; ForSt writes states of the older API as RocksDB does."""
+    """Return whether the snapshot has states that only ForSt writes.
+
+    If a job on ForSt uses the older state API, its state looks like RocksDB's, and the result is False.
+    """
     headers = [header for operator in snapshot.operators for header in _headers(operator)]
     return any(state.kind is StateKind.KEY_VALUE_V2 for header in headers for state in header.states)
 
@@ -159,7 +162,7 @@ def _kind_of_changelog(changelog: Changelog) -> str:
 
 
 def _written_by(snapshot: Snapshot) -> str:
-    """Return the Flink releases that write such metadata; the version of operator-state files narrows them down."""
+    """Return which Flink releases write such metadata; the version of operator-state streams narrows them down."""
     version = snapshot.metadata.version
     stream_versions = {
         stream.parsed.version for o in snapshot.operators for stream in o.operator if stream.parsed is not None

@@ -1,4 +1,4 @@
-"""Kafka offsets as a document, as a table with a row for each topic, and as a line for each source."""
+"""Shows Kafka offsets as a document, as a table with a row for each topic, and as a line for each source."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def kafka_line(source: KafkaSource) -> str:
 
 
 def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
-    """Return a row for each topic; the first one holds the number of partitions by subtask."""
+    """Return a row for each topic; the first row also has the number of partitions by subtask."""
     topics = _topics(source)
     if not topics:
         return [(_label(source), "", "not read" if source.not_read else "none", "", "")]
@@ -91,14 +91,14 @@ def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
 
 
 def _old_and_new_shares(source: KafkaSource) -> str:
-    """Return the partitions by subtask now and, if they change, afterwards."""
+    """Return the number of partitions by subtask now and, if it changes, afterwards."""
     before = _shares(source.per_subtask)
     after = _shares(source.new_per_subtask or source.per_subtask)
     return before if after == before else f"{before} → {after}"
 
 
 def _range(nexts: list[int | str]) -> str:
-    """Return the lowest and the highest offset, then the start positions of partitions without offset (`earliest`)."""
+    """Return the lowest and highest offset, and the start positions (`earliest`) of partitions without an offset."""
     numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
     return ", ".join(

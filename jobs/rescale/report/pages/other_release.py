@@ -1,4 +1,4 @@
-"""Section about another release of Flink: what it would restore, why not the rest, and what to do."""
+"""Section about another release of Flink: which state it would restore, why not all of it, and what to do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _state_names(operator: OperatorProspect, restores: Restores) -> str:
 
 
 def _reasons(operators: list[OperatorProspect]) -> list[str]:
-    """Return each reason once, those for "no" first, with its Flink class and the states."""
+    """Return each reason once, with its Flink class and the states; the reasons for "no" come first."""
     whys: dict[tuple[str, str, str], list[str]] = {}
     for operator in operators:
         for state in operator.states:
@@ -62,7 +62,7 @@ def _reasons(operators: list[OperatorProspect]) -> list[str]:
 
 
 def _remedies(operators: list[OperatorProspect]) -> list[str]:
-    """Return each piece of advice once, with the operators that it is for."""
+    """Return each piece of advice once, with the operators to which it applies."""
     ways: dict[str, list[str]] = {}
     for operator in operators:
         for state in operator.states:
@@ -72,7 +72,7 @@ def _remedies(operators: list[OperatorProspect]) -> list[str]:
 
 
 def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
-    """Return the command that gives up the state of operators that are not restored, and keeps all other state."""
+    """Return the command that drops the state that is not restored, and keeps all other state."""
     unrestorable = [operator.label for operator in operators if operator.restores == Restores.NO]
     if not unrestorable:
         return []

@@ -23,8 +23,8 @@ from rescale.text.units import counted, human_bytes
 def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = None) -> Outcome:
     """Return the outcome of a run.
 
-    `warnings` are those of the plan's document; None takes the plan's own, which do not cover unused names and the
-    cluster.
+    `warnings` are those of the plan's document. If they are None, the warnings of the plan itself are used, which do
+    not cover unused names and the cluster.
     """
     return Outcome(
         target=published.target,
@@ -61,7 +61,7 @@ def outcome_page(document: Outcome) -> Page:
 
 
 def _proof_note(document: Outcome | Certificate) -> list[str]:
-    """Return a line about the proof if it does not cover every record."""
+    """Return a line about the proof if not every record was compared."""
     method = {
         Proof.FILES: "by files, or by checksums of the store, where possible",
         Proof.CHANGES: "by the changes since the base, together with the base's certificate",
@@ -129,7 +129,7 @@ def records_table(certificate: Certificate) -> Table:
 
 
 def directories_table(certificate: Certificate) -> Table:
-    """Return the table of RocksDB directories, a row for each operator with directories that were kept as files."""
+    """Return the table of RocksDB directories, a row for each operator with directories made of the source's files."""
     return table(
         ("operator", "directories by files", "by records", "files referred to", "files copied", "files that hide rows"),
         [

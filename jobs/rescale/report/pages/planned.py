@@ -38,10 +38,10 @@ def plan_document(
     cluster: Cluster | None = None,
     rounds: Sequence[Round] = (),
 ) -> PlanDocument:
-    """Return a plan without byte ranges, and the insight into it and its `snapshot`.
+    """Return the document of a plan: the plan without byte ranges, and the insight into it and its `snapshot`.
 
     `kafka` are the offsets of the Kafka sources. `cluster` is the cluster on which the plan would run, if known.
-    `rounds` are a follower's rounds before the plan.
+    `rounds` are the rounds that a follower made before the plan.
     """
     metadata_time = snapshot.metadata_time
     insight = plan_insight(plan, snapshot)
@@ -102,7 +102,7 @@ def plan_page(document: PlanDocument) -> Page:
 
 
 def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperator]) -> list[Block]:
-    """Return the table of the keyed state of new subtasks; of many subtasks, only the fullest."""
+    """Return the table of the keyed state of new subtasks; if there are many, only the fullest are shown."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
         for operator in shown
@@ -134,7 +134,7 @@ def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
 
 
 def work_lines(document: PlanDocument) -> list[str]:
-    """Return the meaning of each class of work in a plan."""
+    """Return a line for each class of work in a plan, which says what the class means."""
     kinds = {operator.work for operator in document.operators if operator.keyed_bytes}
     return [f"{kind}: {_WORK[WorkClass(kind)]}" for kind in sorted(kinds)]
 
@@ -149,13 +149,13 @@ _WORK = {
 
 
 def _work(operator: PlannedOperator) -> str:
-    """Return the class of work, with the formula of the key's hash if it is not a known one."""
+    """Return the class of work, with the formula of the key hash unless the hash is a known one."""
     own_hash = operator.key_hash not in (None, KNOWN)
     return f"{operator.work} by {operator.key_hash}" if own_hash else operator.work
 
 
 _MOST_SUBTASKS = 16
-"""Most new subtasks of an operator that the text shows."""
+"""Largest number of new subtasks of an operator that the text shows."""
 
 
 def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) -> PlannedOperator:

@@ -17,12 +17,12 @@ TITLE = "Rounds"
 
 
 def rounds_section(rounds: Sequence[Round]) -> list[Section]:
-    """Return the section with the last rounds; nothing without any."""
+    """Return the section with the last rounds of a follower; no section without rounds."""
     return [Section(TITLE, tuple(rounds_blocks(rounds)))] if rounds else []
 
 
 def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
-    """Return a table of the last rounds, in order; nothing without any."""
+    """Return a table of the last rounds, in order; no table without rounds."""
     if not rounds:
         return []
     expected: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]

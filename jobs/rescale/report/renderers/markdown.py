@@ -82,7 +82,7 @@ def _line(line: Line) -> str:
 
 
 def _code(text: str) -> str:
-    """Return the text as code, in more backticks than its longest run of backticks."""
+    """Return the text as code, between more backticks than any run of backticks in it has."""
     ticks = "`" * (_longest_ticks(text) + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{space}{text}{space}{ticks}"

@@ -56,7 +56,7 @@ def _block(block: Block) -> str:
 
 
 def _cut_cell(cell: str) -> str:
-    """Return both ends of a long cell: SQL gives operators names of thousands of characters."""
+    """Shorten a long cell to its two ends: SQL gives operators names of thousands of characters."""
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 
 

@@ -1,4 +1,4 @@
-"""The section about operator state: how many elements of each state subtasks hold, before and after."""
+"""The section about operator state: the number of elements that each subtask holds, before and after."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def _mode(state: DealtState) -> str:
 
 
 def spark(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
-    """Return small bars. If there are many subtasks, several share a bar, which shows the highest number among them."""
+    """Return small bars for the numbers of subtasks.
+
+    If there are many subtasks, several share a bar, which shows the highest number among them.
+    """
     most = max([1, *before, *(after or ())])
     return Sparkline(label, _heights(before, most), _heights(after or (), most), caption)
 
@@ -81,6 +84,6 @@ def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:
 
 
 def range_text(numbers: Sequence[int]) -> str:
-    """Return `3`, or `2 to 5` if the numbers differ."""
+    """Return the range of some numbers as text: `3`, or `2 to 5` if they differ."""
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -15,11 +15,11 @@ from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest
 from rescale.text.units import counted, human_bytes
 
 _CELLS = 512
-"""Largest number of cells of a strip: as many as a screen shows."""
+"""Largest number of cells of a strip: a screen does not show more."""
 
 _SHADES = 24
 _FULL_SHADE = 3
-"""Multiple of the mean at which a cell is darkest."""
+"""Multiple of the mean bytes of a cell from which on a cell is darkest."""
 
 _MATRIX = 64
 
@@ -46,7 +46,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
-    """Return whether there are too many moves to draw them as ribbons; the moves of a rehash are never drawn."""
+    """Return whether a matrix shows the moves, because there are too many for ribbons; never after a rehash."""
     if not stays_together(old.shape, new.shape):
         return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
@@ -55,7 +55,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
 
 
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
-    """Return the matrix of moves, with a cell for each pair of subtasks or of groups of neighbouring subtasks."""
+    """Return the matrix of bytes that move between subtasks; if there are many, neighbours share a row or column."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
     most = float(matrix.max()) or 1.0
     shades = tuple(tuple(_shade(float(cell) / most) for cell in row) for row in matrix)
@@ -73,7 +73,7 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
 
 
 def _axis_label(which: str, shape: KeyedShape) -> str:
-    """Return the label of a side of the matrix."""
+    """Return the label of an axis of the matrix; `which` is old or new."""
     each = -(-shape.parallelism // _MATRIX)
     return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
 
@@ -126,14 +126,14 @@ def _resampled(sizes: Sequence[int], number: int) -> list[float]:
 
 
 def _shade(part: float) -> int:
-    """Return the shade of a fraction, in a few steps; anything above 0 is visible."""
+    """Return the shade for a fraction of the darkest shade, in a few steps; any fraction above 0 is visible."""
     if part <= 0:
         return 0
     return 255 * max(1, round(min(part, 1.0) * _SHADES)) // _SHADES
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
-    """Yield the moves; none for a rehash, or if there are too many subtasks to draw."""
+    """Yield a ribbon for each move; none for a rehash, or if there are too many subtasks to draw."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return
     maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
@@ -152,7 +152,7 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
 
 
 def _moves(old: KeyedSide, new: KeyedSide) -> str:
-    """Return a sentence about the bytes that go to another subtask."""
+    """Return a sentence on how many bytes go to another subtask."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
     if not stays_together(old.shape, new.shape):
@@ -175,7 +175,10 @@ def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
 
 
 def _shown_subtasks(held: Sequence[int], most: int) -> list[int]:
-    """Return all subtasks in order; if there are more than `most`, only the fullest."""
+    """Return the subtasks that a table shows, in order; `held` are their bytes.
+
+    If there are more than `most`, only the fullest are returned.
+    """
     return sorted(subtask for subtask, _ in fullest(held, most))
 
 
@@ -201,6 +204,6 @@ def _expected_note(side: KeyedSide) -> str:
 
 
 def _subtasks(line: int, shape: KeyedShape, lines: int) -> str:
-    """Return the subtasks that share a line of the matrix."""
+    """Return the numbers of the subtasks that share a row or column of the matrix."""
     first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
     return _range(first, end)

@@ -13,7 +13,7 @@ from rescale.report.flows import KeyedShape
 
 @dataclass(frozen=True)
 class KeyedSide:
-    """Bytes of every key group in one shape; `exact` is false if they are estimates."""
+    """Bytes of every key group of an operator in the old or the new shape; `exact` is false if they are estimates."""
 
     name: str
     shape: KeyedShape
@@ -27,7 +27,10 @@ class KeyedSide:
 
 @dataclass(frozen=True)
 class KeyedOperator:
-    """An operator before and after; `new` is None without a plan, and `hot` are the hot key groups of the insight."""
+    """An operator with keyed state, in the old and the new shape.
+
+    `new` is None without a plan, and `hot` are the hot key groups of the insight.
+    """
 
     label: str
     old: KeyedSide

@@ -1,4 +1,4 @@
-"""Figures of the load of an operator's subtasks: now, after, and at other parallelisms."""
+"""Figures of the bytes that an operator's subtasks hold: now, afterwards, and at other parallelisms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
-    """Return charts of the keyed bytes of every subtask, the fullest first, before and after in one scale."""
+    """Return charts of the keyed bytes of every subtask, the fullest first; old and new shape have one scale."""
     sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
     most = max(max(sizes) for _, sizes in sides) or 1
     charts = tuple(_bars(name, sizes, most) for name, sizes in sides)
@@ -59,9 +59,9 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
-    """Return the curve of worst ÷ mean for parallelisms up to four times the one of `side`.
+    """Return the curve of worst ÷ mean of bytes over the parallelism, up to four times the parallelism of `side`.
 
-    The parallelism of `side` is marked, and so are those that divide the max parallelism.
+    A ring marks the parallelism of `side`, filled dots mark parallelisms that divide the max parallelism.
     """
     requested, maximum = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
@@ -86,7 +86,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
 
 
 def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
-    """Return the curve of `worst`, which holds worst ÷ mean by parallelism, for parallelisms from 1 to `last`."""
+    """Return the curve for parallelisms from 1 to `last`; `worst` has worst ÷ mean of bytes by parallelism."""
     top = min(_HIGHEST, max(2.0, *worst.values()))
     points = tuple(
         Point(
@@ -109,7 +109,7 @@ def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) 
 
 
 def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
-    """Return the divisors of the max parallelism, the requested parallelism, and some others, in order."""
+    """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
     even = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
