@@ -61,7 +61,10 @@ def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
 
 
 def parse_description(text: str) -> dict[str, str]:
-    """Return the values of `executors=40 cores=8` by name. Raises `RequestError` if one is missing or given twice."""
+    """Return the values of a text like `executors=40 cores=8` by name.
+
+    Raises `RequestError` if a value is missing or given twice.
+    """
     values: dict[str, str] = {}
     for entry in text.split():
         name, _, value = entry.partition("=")
@@ -81,13 +84,13 @@ def parse_description(text: str) -> dict[str, str]:
 def cluster_of_environment(
     environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
-    """Return the cluster that `VARIABLE` describes; `values` other than None override it."""
+    """Return the cluster that the environment variable `VARIABLE` describes; `values` that are not None override it."""
     given = {name: value for name, value in values.items() if value is not None}
     return cluster_of({**parse_description(environment.get(VARIABLE, "")), **given})
 
 
 _MOST_DIGITS = 20
-"""Digits of the largest number that is read: Python refuses to convert numbers with thousands of digits."""
+"""Largest number of digits that is read: Python refuses to convert numbers with thousands of digits."""
 
 
 def _number(name: str, text: str) -> int:

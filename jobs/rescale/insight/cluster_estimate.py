@@ -1,4 +1,4 @@
-"""Estimate of a run on a cluster: time, shuffled bytes, requests and their price, scratch space, the driver's memory.
+"""Estimates a run on a cluster: time, shuffled bytes, requests and their price, scratch space, the driver's memory.
 
 The rates are those of `durations`. The estimate is precise enough to tell minutes from hours, and to show which
 resource is too small.
@@ -33,18 +33,20 @@ DRIVER_BASE = 900_000_000
 """Memory of the driver for a small state, in bytes: Python with its imports, and the JVM with its heap."""
 
 EACH_FILE, EACH_RANGE, EACH_UNIT, EACH_PART, EACH_TASK = 30_000, 1_200, 500, 60, 10_000
-"""Memory in the driver, in bytes: for a file (handles, headers and its comparison), a write range, a unit to copy, the
-receipt of a part, and a task in Spark's scheduler."""
+"""Memory of the driver, in bytes, for each file, write range, unit to copy, part of a file, and task.
+
+The driver keeps the handles, headers and comparison of a file, the receipt of a part, and a task in Spark's scheduler.
+"""
 
 WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
 """Price of a request that writes or lists, and of one that reads: S3 Standard in us-east-1
 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
 
 PARTS_IN_MEMORY = 8
-"""Parts of a file that each core holds in memory while it copies: four parts, each as pieces and as joined bytes."""
+"""Memory of each core while it copies, in sizes of a part: four parts, each as pieces and as joined bytes."""
 
 WORKER_MEMORY = 640 << 20
-"""Memory in addition to the heap for each core, in bytes (`executors.memoryOverhead`)."""
+"""Memory of an executor for each core in addition to the heap, in bytes (`executors.memoryOverhead`)."""
 
 
 class Need(StrEnum):
@@ -66,10 +68,11 @@ class Shortage(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterEstimate:
-    """Estimate for a state of `bytes`.
+    """Estimate of a run on a state of `bytes`.
 
     `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` pay for the requests
-    alone. `limit` is that of the longest stage, or `STARTS_LIMIT` if starting executors takes longer than all stages.
+    alone. `limit` names what limits the longest stage, or is `STARTS_LIMIT` if starting executors takes longer than all
+    stages.
     """
 
     bytes: int

@@ -1,8 +1,8 @@
-"""Estimates of the durations of a run, and of Flink's restore, from bytes and rates.
+"""Estimates how long a run takes, and how long Flink restores, from bytes and rates.
 
 `benchmarks/` measured the rates of a run (1 GB, two cores, a local disk with a warm cache). Flink's rates come from
-restoring 1 GB of RocksDB state at other parallelisms on the same machine, and S3's from the documentation of AWS. The
-estimates tell seconds from minutes and minutes from hours, and which of two alternatives takes less time.
+restoring 1 GB of RocksDB state at other parallelisms on the same machine, and the rates of S3 from the documentation of
+AWS. The estimates tell seconds from minutes and minutes from hours, and which of two alternatives takes less time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers start theirs.
+"""Seconds until the process of a step starts its work, and until the workers of a step start their work.
 
 A step starts workers if it has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local
 files. `rescale run` has one process for all steps; it plans and publishes in the time in which the processes of the
@@ -35,9 +35,9 @@ other steps would start.
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves per second (`move`), and compares with the result per second (`compare`).
+    """Rates of one core, in bytes of the source per second: to `move` them, and to `compare` them with the result.
 
-    Each record costs as much additional time as `record_moved` or `record_compared` bytes.
+    Each record takes as much additional time as `record_moved` or `record_compared` bytes.
     """
 
     move: int
@@ -56,24 +56,25 @@ WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
 """Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
 RECORDS = Rates(260 * MB, 1080 * MB, 50, 150)
-"""Rates of records in key-group streams that get another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
+"""Rates of records in key-group streams, at another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
 
 ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 * MB, 200, 130)
-"""Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`,
-`real_job.py`)."""
+"""Rates of rows of databases if the max parallelism stays, and if it changes (`benchmarks/kinds.py`, `real_job.py`)."""
 
 _KEY_SECONDS = 8e-6
-"""CPU time for each key of the files that a round reads, in addition to that for its bytes: the key is looked up in
-both checkpoints, and in base and result for the proof (`benchmarks/live.py`)."""
+"""CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
+
+The key is looked up in both checkpoints, and, for the proof, in base and result (`benchmarks/live.py`).
+"""
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time for each directory to open its databases: in both checkpoints, and in base and result."""
+"""CPU time to open the databases of a directory: in both checkpoints (`DIRECTORY_SECONDS`), and in base and result."""
 
 S3_CONNECTION_RATE = 85 * MB
-"""Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
+"""Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
 
 PARALLEL_DOWNLOADS = 4
-"""Files that a subtask fetches at once (`state.backend.rocksdb.checkpoint.transfer.thread.num`)."""
+"""Number of files that a subtask downloads at once (`state.backend.rocksdb.checkpoint.transfer.thread.num`)."""
 
 LOCAL_DISK_RATE = 500 * MB
 """Bytes that a subtask reads in a second from a disk."""
@@ -93,10 +94,10 @@ class StepSeconds:
 
 @dataclass(frozen=True)
 class FormatRestore:
-    """Estimate of how Flink restores the new shape from a format.
+    """Estimate of how Flink restores the new shape from a result in one format.
 
-    All subtasks together read `read` bytes, and put `by_record` bytes into their backends record by record. `chosen` is
-    true for the format of the planned result.
+    All subtasks together read `read` bytes, and insert `by_record` bytes of records into their backends one by one.
+    `chosen` is true for the format of the planned result.
     """
 
     format: str
@@ -111,7 +112,8 @@ class Durations:
     """Estimated seconds of the run, and of Flink restoring its result.
 
     The job is down for both, and while it starts. `flink` is the time in which Flink itself would restore the source in
-    the new shape; None if it refuses. `steps` add up to `run`. `formats` are those that the result could have.
+    the new shape; None if Flink refuses the shape. `steps` add up to `run`. `formats` has an estimate for each format
+    that the result could have.
     """
 
     run: float
@@ -153,7 +155,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte: from a source in S3, and to a target in S3
+    transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte that passes from or to S3
     has_workers = False
     for step, work, size, by_python in (
         ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
@@ -167,23 +169,26 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
 
 
 def change_seconds(keys: int, directories: int, new_directories: int) -> float:
-    """Return the CPU time of a round in addition to that for its bytes.
+    """Return the CPU time of a round in addition to the time for the bytes that it reads.
 
-    `keys` counts the keys in the files that it reads, `directories` the source's directories with such files, and
-    `new_directories` the base's directories, which the result has, too.
+    `keys` is the number of keys in the files that the round reads, and `directories` the number of RocksDB directories
+    of the source with such files. `new_directories` is the number of directories of the base, and so of the result.
     """
     return keys * _KEY_SECONDS + directories * DIRECTORY_SECONDS + new_directories * NEW_DIRECTORY_SECONDS
 
 
 def rates_of(operator: OperatorPlan) -> Rates:
-    """Return the rates of an operator's state that is moved record by record."""
+    """Return the rates of an operator's state whose records are read one by one."""
     if operator.rekeying is None or not (operator.rekeying.databases or operator.rekeying.changes):
         return RECORDS
     return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
 
 
 def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:
-    """Return the seconds until Flink's slowest slot has its keyed state; subtasks with the same number share a slot."""
+    """Return the seconds until Flink's slowest slot has restored its keyed state.
+
+    Subtasks of several operators share a slot if they have the same number.
+    """
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
@@ -198,7 +203,7 @@ def _restore_result(plan: Plan) -> float:
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Yield the estimates for a result of single records, and for one of RocksDB files, opened as they are."""
+    """Yield the estimate for a result with records, and for a result with RocksDB files, which are opened unchanged."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return
@@ -210,7 +215,10 @@ def _formats(plan: Plan) -> Iterator[FormatRestore]:
 
 
 def _slowest(plan: Plan, by_record: Sequence[bool]) -> float:
-    """Return the seconds until the slowest subtask has read its state and, for `by_record`, put every record."""
+    """Return the seconds until the slowest subtask has read its state and inserted its records, where Flink does that.
+
+    `by_record` tells for each operator of the plan whether Flink inserts its records one by one.
+    """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, records in zip(plan.operators, by_record, strict=True):
         each = 1 / _reading(is_s3(plan.target)) + (1 / PUT_RECORDS if records else 0)

@@ -1,8 +1,8 @@
-"""Comparison of two checkpoints of a job by their files alone, to estimate a round of a live rescale.
+"""Compares two checkpoints of a job by their files alone, to estimate a round of a live rescale.
 
 RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, unless
-only compactions have rewritten them (`own_tables`). All other state is moved whole in each round.
-The estimates use the rates of `durations`.
+only compactions have rewritten them (`own_tables`). All other state is moved whole in each round. The estimates use the
+rates of `durations`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "wh
 
 
 class OperatorChanges(msgspec.Struct, frozen=True):
-    """Bytes of an operator's SST files in the later checkpoint, and how far they differ from the earlier one.
+    """How far an operator's SST files differ between two checkpoints, and what a round of a live rescale would read.
 
-    `shared`, `added` and `gone` are the bytes of files that both checkpoints have, only the later one, and only the
-    earlier one. A round reads `read` bytes of them, with `entries` rows: no more rows than these can have changed.
-    `whole` are the bytes of state that each round moves whole; `reason` says why, if it is keyed state.
+    `bytes` are the bytes of all SST files in the later checkpoint. Of the SST files, `shared` are the bytes in both
+    checkpoints, `added` the bytes only in the later one, and `gone` the bytes only in the earlier one. A round reads
+    `read` bytes of `added` and `gone`, with `entries` rows, so at most this many rows have changed. `whole` are the
+    bytes of state that each round moves whole; if this is keyed state, `reason` says why.
     """
 
     operator_id: str
@@ -62,11 +63,11 @@ class OperatorChanges(msgspec.Struct, frozen=True):
 
 
 class FileChanges(msgspec.Struct, frozen=True):
-    """The files of checkpoint `b` that differ from those of the earlier checkpoint `a` of the same job.
+    """Comparison of the files of checkpoint `b` with those of `a`, an earlier checkpoint of the same job.
 
     `seconds` is the time between the checkpoints, None if the store does not know when they were written.
     `round_seconds` and `run_seconds` estimate a round from `b`, and a full run from `b`, at the parallelism of the job.
-    `pays` says whether a round is much faster.
+    `pays` says whether a round is so much faster than a full run that a live rescale pays off.
     """
 
     a: str
@@ -89,11 +90,11 @@ class FileChanges(msgspec.Struct, frozen=True):
         new_directories: int,
         places_in_s3: int,
     ) -> FileChanges:
-        """Return the changes with the estimates.
+        """Return the changes of the operators with the estimates of a round and of a full run.
 
         `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
-        directories of which a round reads files, and `new_directories` the number of directories in the base that
-        these rows belong to. Every row counts as a changed key.
+        directories of which a round reads files, and `new_directories` the number of the base's directories to which
+        rows of these files belong. Every row counts as a changed key.
         """
         size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
@@ -115,7 +116,7 @@ class FileChanges(msgspec.Struct, frozen=True):
 
 
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
-    """Compare the files of `a` with those of `b`, a later checkpoint of the same job.
+    """Compare the files of checkpoint `a` with those of `b`, a later checkpoint of the same job.
 
     Raises `RequestError` if `b` is not later, or belongs to another job; and `SnapshotError` or `UnsupportedError` if a
     MANIFEST cannot be read (`with_tables`).
@@ -159,7 +160,7 @@ def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:
 
 
 def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
-    """Return an operator's changes, and the number of its directories of which a round reads files."""
+    """Return the changes of an operator, and the number of its RocksDB directories of which a round reads files."""
     reason = _obstacle(before, after)
     if before is None or reason is not None or not after.databases:
         return OperatorChanges(
@@ -207,7 +208,7 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
 
 
 def _obstacle(before: Operator | None, after: Operator) -> str | None:
-    """Return why the keyed state of an operator is moved whole; None if only changes are moved, or there is none."""
+    """Return why a round moves the operator's keyed state whole; None if it reads only changes, or there is none."""
     if not after.managed_keyed and not after.other_keyed:
         return None
     if before is None:

@@ -1,8 +1,8 @@
-"""Flink's own restore of a snapshot at another parallelism: the bytes that each subtask reads and writes again.
+"""Computes how Flink itself restores a snapshot at another parallelism: the bytes that each subtask reads and inserts.
 
-`StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. From a key-group
-stream the subtask reads only its own key groups, but puts every record of these into its backend one by one. It
-downloads a RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
+`StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. From a key-group stream
+the subtask reads only its own key groups, but inserts every record of these into its backend one by one. It downloads a
+RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 
 * a single directory is opened unchanged; a range deletion hides the rows outside the subtask's range;
 * of several directories, one becomes the base: the one with the most key groups of the subtask; among equals the one
@@ -12,9 +12,9 @@ downloads a RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 
 At twice the parallelism, every directory is cut in two, and nothing is copied. At one and a half times the parallelism,
 some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
-(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if no earlier rescale left foreign rows in these
-files; Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle,
-whatever key groups the handle has.
+(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if these files hold no rows that an earlier rescale
+left for other subtasks; Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets
+its own handle, whatever key groups the handle has.
 
 For a changelog the subtask first restores the materialised part in this way. Then it reads all changes of every handle
 that it gets, in order, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
@@ -37,13 +37,13 @@ Holder = TypeVar("Holder", KeyedStream, Database, Changelog)
 
 @dataclass(frozen=True)
 class SubtaskRestore:
-    """Restore of the keyed state of a new subtask.
+    """How a new subtask restores its keyed state.
 
-    `handles` are the old subtasks from whose state it reads `read` bytes. It puts `by_record` bytes into its backend
-    record by record. `base` is the old subtask whose database it opens (None for key-group streams), `hidden` are the
-    ranges of key groups, first and last, that it deletes from this database, and `copied` are the old subtasks from
-    whose databases it copies rows. `foreign` databases hold rows outside their key groups, so Flink 2 cannot ingest
-    them.
+    It reads `read` bytes of the state of the old subtasks `handles`, and inserts `by_record` bytes of records into its
+    backend one by one. `base` is the old subtask whose database it opens (None for key-group streams); it deletes the
+    key-group ranges `hidden` (first and last) from this database, and copies rows from the databases of the old
+    subtasks `copied`. The databases of the old subtasks `foreign` hold rows outside their key groups, so Flink 2 cannot
+    ingest them.
     """
 
     subtask: int
@@ -59,7 +59,7 @@ class SubtaskRestore:
 
 @dataclass(frozen=True)
 class OperatorRestore:
-    """The keyed state of one operator, restored at another parallelism; `state` is its size in bytes."""
+    """How Flink restores the keyed state of one operator, `state` bytes in all, at another parallelism."""
 
     operator_id: str
     label: str
@@ -111,7 +111,7 @@ def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int)
 
 
 def _from_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
-    """Return the restore from key-group streams: the headers of all, and the subtask's own key groups."""
+    """Return the restore of a subtask from key-group streams: it reads all their headers, and its `own` key groups."""
     groups = 0
     for stream in streams:
         shared, first = stream.key_groups.intersection(own), stream.first_key_group
@@ -134,10 +134,10 @@ def _with_databases(
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Return the restore from databases, in addition to `files`, the restore from key-group streams (such as timers).
+    """Return the restore from databases, added to `files`: the restore from key-group streams, such as timers.
 
-    `ends` are the cumulative sizes of key groups. `foreign` are the old subtasks whose databases hold rows outside
-    their key groups.
+    `own` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
+    subtasks whose databases hold rows outside their key groups.
     """
     base = best_base([database.key_groups for database in databases], own)
     others = [database for i, database in enumerate(databases) if i != base]
@@ -155,7 +155,7 @@ def _with_databases(
 
 
 def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
-    """Return the restore from changelogs in addition to the restore of the materialised state.
+    """Return the restore from changelogs, added to `restore`, that of the materialised state.
 
     Changes are assumed to be spread evenly over the key groups of their handle.
     """
@@ -169,7 +169,7 @@ def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Chang
 
 
 def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
-    """Return the index of the database that a subtask with the key groups `own` opens.
+    """Return which database a subtask with the key groups `own` opens, as an index into `handles`.
 
     `handles` are the key groups of the databases.
     """

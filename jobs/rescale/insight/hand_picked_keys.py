@@ -1,8 +1,9 @@
-"""Keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
+"""Finds keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
 
-Some jobs choose the subtask of a record themselves. By trial, they have found for each subtask a number that `keyBy`
-sends to this subtask, and use these numbers as keys. The numbers depend on parallelism and max parallelism. In another
-shape several of them go to the same subtask, other subtasks get no records, and Flink does not warn.
+Some jobs choose the subtask of a record themselves. By trial, their authors have found for each subtask a number that
+`keyBy` sends to this subtask, and the job uses these numbers as keys. The numbers depend on parallelism and max
+parallelism. In another shape several of them go to the same subtask, other subtasks get no records, and Flink does not
+warn.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75
-"""Smallest share of the subtasks that must have exactly one key."""
+"""Smallest share of the subtasks that must have exactly one key for keys to count as hand-picked."""
 
 _LARGEST_CHANCE = 0.1
 """Highest probability that random keys fall on different subtasks; if it is higher, keys count as not hand-picked."""
@@ -43,12 +44,12 @@ class PickedKey:
 
 @dataclass(frozen=True)
 class HandPickedKeys:
-    """The keys of an operator, each of which is the only key of its subtask.
+    """The hand-picked keys of an operator, each of which is the only key of its subtask.
 
     `chance` is the probability that random keys would be distributed like this. `smallest` tells whether the keys are
-    those of `virtual_keys`. In the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds
-    keys that fit the new shape and `key_type` their type, if there is such a table. `dealt` are list states whose
-    elements go to subtasks without regard to keys.
+    those of `virtual_keys`. In the new shape, the subtasks `idle` get no key and the subtasks `crowded` get several.
+    `table` holds keys that fit the new shape and `key_type` their type, if there is such a table. `dealt` are list
+    states whose elements are dealt round robin, without regard to keys.
     """
 
     operator_id: str
@@ -67,7 +68,10 @@ class HandPickedKeys:
 
 
 def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> HandPickedKeys | None:
-    """Return the hand-picked keys of an operator that gets `shape`; None if it has none or they cannot be read."""
+    """Return the hand-picked keys of an operator that gets a new `shape`.
+
+    Return None if its keys are not hand-picked, or cannot be read.
+    """
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
     picked = single_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked else None
@@ -124,12 +128,12 @@ def _new_key_groups(
     codes = walk_keys(
         known.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
     ).codes
-    assert codes is not None  # the program of a known hash computes it
+    assert codes is not None  # a known hash has a program that computes the codes
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
 
 
 def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:
-    """Return the smallest keys of a shape, as text."""
+    """Return the smallest keys of a shape as texts, one for each subtask; none for another type of key."""
     if key_type is None:
         return []
     numbers = virtual_keys(key_type, max_parallelism, parallelism)
@@ -137,6 +141,6 @@ def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list
 
 
 def _dealt(operator: Operator) -> tuple[str, ...]:
-    """Return the list states whose elements are dealt round robin, whatever the keys."""
+    """Return the names of list states whose elements are dealt round robin, without regard to keys."""
     states = (state for stream in operator.operator for state in stream.states if state.elements)
     return tuple(dict.fromkeys(state.name for state in states if state.mode is DistributionMode.SPLIT_DISTRIBUTE))

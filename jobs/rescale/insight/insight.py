@@ -23,13 +23,13 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Scale(NamedTuple):
-    """A parallelism to compare with: the old parallelism × `times` ÷ 2, rounded up."""
+    """A parallelism for comparison: the operator's parallelism × `times` ÷ 2, rounded up."""
 
     name: str
     times: int
 
     def of(self, operator: Operator) -> int:
-        """Return the parallelism at this scale, at most the operator's max parallelism."""
+        """Return the parallelism of an operator at this scale; at most its max parallelism."""
         return max(1, min(-(-operator.parallelism * self.times // 2), operator.max_parallelism))
 
 
@@ -38,9 +38,9 @@ SCALES = (Scale("twice", 4), Scale("1.5 times", 3), Scale("half", 1))
 
 @dataclass(frozen=True)
 class JobRestore:
-    """Flink's own restore of all keyed state in another shape.
+    """How Flink itself would restore all keyed state of the job in another shape.
 
-    `shape` names the shape, such as "twice". If Flink refuses it, `refused` holds the reason and there are no
+    `shape` names the shape, such as "twice". If Flink refuses the shape, `refused` holds the reason and there are no
     operators. `seconds` is an estimate.
     """
 
@@ -52,9 +52,9 @@ class JobRestore:
 
 @dataclass(frozen=True)
 class KeyGroupBytes:
-    """The keyed bytes of an operator by key group: in the snapshot, and for a plan in its result.
+    """The keyed bytes of an operator in each key group: `before` in the snapshot, `after` in the result of a plan.
 
-    `exact` and `after_exact` are false if some of them are estimates.
+    `exact` and `after_exact` are false if some of the bytes are estimates.
     """
 
     operator_id: str
@@ -113,7 +113,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
 
 
 def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
-    """Return an estimate of the records that a run moves: for a continued operator, those in files that differ."""
+    """Return an estimate of the number of records that a run moves: of a continued operator, those in changed files."""
     records = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:
         return records
@@ -147,14 +147,14 @@ def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
 
 
 def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
-    """Return the sizes of the new key groups; None if the max parallelism, and with it every key group, stays."""
+    """Return the sizes of the new key groups; None if the max parallelism stays, because then the sizes stay, too."""
     if planned.new_max_parallelism == planned.max_parallelism:
         return None
     return KeyGroupSizes(planned.new_key_group_bytes, exact=False)
 
 
 def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
-    """Return the bytes by key group, with a plan also those in the result."""
+    """Return the operator's bytes in each key group; with a plan, also those in the result."""
     old = key_group_sizes(operator)
     new = _new_sizes(planned) or old if planned else None
     after = (new.sizes, new.exact) if new else (None, None)
@@ -162,7 +162,7 @@ def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyG
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
-    """Return the advice for a parallelism; `new_sizes` has new key groups if the max parallelism changes."""
+    """Return the advice for a parallelism; `new_sizes` are the sizes of key groups if the max parallelism changes."""
     sizes = key_group_sizes(operator)
     return shape_advice(
         operator.operator_id,
@@ -188,7 +188,7 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
 
 
 def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
-    """Yield the restores at `SCALES`, except at the old and at the `requested` parallelisms, each once."""
+    """Yield the restores at each parallelism in `SCALES`, except the old and the `requested` one, each once."""
     keyed = list(_keyed_operators(snapshot))
     shown = [[o.parallelism for o in keyed]]
     if requested:

@@ -1,4 +1,4 @@
-"""Bytes of keyed state in each key group.
+"""Finds the bytes of keyed state in each key group.
 
 The streams of canonical and heap snapshots list where every key group begins. A RocksDB directory or a changelog has
 only a range of key groups: its bytes are assumed to be spread evenly, unless the directory was measured
@@ -42,11 +42,11 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
 
 
 _MOST_FILLED = 0.98
-"""Largest share of filled key groups from which the number of keys can be estimated."""
+"""Largest share of key groups with state from which the number of keys can be estimated."""
 
 
 def estimated_number_of_keys(operator: Operator) -> int | None:
-    """Return an estimate of the number of keys if they are so few that key groups are empty; otherwise None.
+    """Return an estimate of the number of keys; None if too few key groups are empty, or it is unknown which are.
 
     On average n keys leave M × e^(-n ÷ M) of M key groups empty.
     """

@@ -1,4 +1,4 @@
-"""Estimated number of records of keyed state: the time of a run depends on records as much as on bytes.
+"""Estimates the number of records of keyed state: the time of a run depends on records as much as on bytes.
 
 The properties of the largest SST files tell how many rows they hold, and the framing of a canonical key group tells how
 large its records are. The bytes that are read do not grow with the state, and no Numba loop has to be compiled to read
@@ -30,7 +30,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 """Largest number of bytes that are read of a canonical key group."""
 
 _MOST_RECORDS = 50_000
-"""Largest number of records of a key group that are walked through."""
+"""Largest number of records of a key group that are counted."""
 
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:

@@ -1,6 +1,6 @@
-"""Parallelisms that suit an operator's key groups, and a max parallelism that suits its parallelism.
+"""Finds parallelisms that suit an operator's key groups, and a max parallelism that suits its parallelism.
 
-Subtasks own runs of key groups of nearly equal length. If the parallelism does not divide the max parallelism, some
+Subtasks own consecutive key groups, nearly equally many. If the parallelism does not divide the max parallelism, some
 subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be uneven: a *hot* key
 group holds so many bytes that no parallelism can spread them.
 """
@@ -50,12 +50,12 @@ class Candidate:
 class ShapeAdvice:
     """Advice for an operator at a `parallelism` and `max_parallelism`.
 
-    `now` is the `evenness` of the snapshot. `idle` is the share of the subtasks' total capacity that is unused while
-    those with more key groups still work. `lower` and `upper` are the nearest parallelisms that divide the max
-    parallelism (both are `parallelism` if it does), and `recommended` is the nearer of them.
-    `recommended_max_parallelism` is None if no other is better. `exact` is false if bytes by key group are estimates.
-    `hot` are the snapshot's hot key groups. `few_keys` is the estimated number of keys if there are so few that
-    evenness depends on chance, else None.
+    `now` is the `evenness` of the snapshot at its own parallelism. `idle` is the share of the subtasks' total capacity
+    that is unused while the subtasks with one key group more still work. `lower` and `upper` are the nearest
+    parallelisms that divide the max parallelism (both are `parallelism` if it does), and `recommended` the nearer.
+    `recommended_max_parallelism` is None if no other max parallelism is better. `exact` is false if bytes by key group
+    are estimates. `hot` are the snapshot's hot key groups. `few_keys` is the estimated number of keys if there are so
+    few that evenness depends on chance, else None.
     """
 
     operator_id: str
@@ -119,7 +119,7 @@ def shape_advice(
 
 
 def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
-    """Return a candidate; `ends` are the cumulative bytes of key groups, starting with 0."""
+    """Return a candidate for this parallelism; `ends` are the cumulative bytes of key groups, starting with 0."""
     maximum = len(ends) - 1
     return Candidate(parallelism, evenness_over(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
 

@@ -1,4 +1,4 @@
-"""Keys of an operator whose subtasks have a single key each. For other operators, only few bytes are read.
+"""Reads the keys of an operator whose subtasks have a single key each. For other operators, only few bytes are read.
 
 In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
 these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:
@@ -38,9 +38,9 @@ class SingleKey(NamedTuple):
 
 
 def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
-    """Return the only key of each subtask, in order of subtasks.
+    """Return the only key of each subtask, in order of subtasks; an empty list if a subtask has several keys.
 
-    Returns nothing if a subtask has several keys or holds state that cannot be read. Databases must be measured.
+    It is also empty if there is state that cannot be read. Databases must be measured (`with_measured_databases`).
     """
     headers = operator.keyed_headers
     known = all(database.measured for database in operator.databases) and not operator.changelogs
@@ -61,13 +61,13 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
 
 
 _Key = tuple[int, bytes]
-"""A key group and a key."""
+"""A key group, and a key in it."""
 
 _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
-    """Yield (subtask, keys) for each part of a subtask's state, with at most two keys."""
+    """Yield (subtask, keys) for each key group or database of a subtask, with at most two keys."""
     for stream, groups in filled:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
@@ -82,7 +82,7 @@ def _keys_of_group(
     from rescale.snapshot.key_sample import keys_of_group  # imports numpy, which few snapshots need
 
     header = stream.parsed
-    assert header is not None  # the caller has checked it
+    assert header is not None  # `single_keys` reads only streams with a header
     if stream.framing is Framing.HEAP:
         return {(key_group, only_key(snapshot.contents.beginning(extent, _BYTES_OF_GROUP), header))}
     keys: set[_Key] = set()
@@ -94,9 +94,9 @@ def _keys_of_group(
 
 
 def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
-    """Return the keys of the smallest and the largest row of every SST file, at most two.
+    """Return the keys of the smallest and the largest row of the SST files; after two different keys, stop.
 
-    Rows of timers are left out, since they begin with a timestamp.
+    Rows of timers are left out, because they begin with a timestamp.
     """
     header = database.parsed
     assert header is not None

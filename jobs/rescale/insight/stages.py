@@ -1,4 +1,4 @@
-"""The stages of a run on a cluster: how many tasks each has, how long it takes, and what limits it.
+"""Estimates the stages of a run on a cluster: how many tasks each has, how long it takes, and what limits it.
 
 A stage takes as long as its scarcest resource needs: the cores, which read, compute and write in turn; the executors'
 network; their disks, which hold shuffled records; the single core that works on the largest task; the driver, which
@@ -24,18 +24,18 @@ TASKS_PER_CORE = 2
 """Tasks that write, for each core (`plan_write_ranges`)."""
 
 WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
-"""Requests that S3 answers for a prefix (Best practices design patterns: optimizing Amazon S3 performance)."""
+"""Requests per second and prefix in S3 (Best practices design patterns: optimizing Amazon S3 performance)."""
 
 LAST_TASKS = 2
 """Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
 _SORTING = 0.45
-"""Share of a record's time in which it is read, hashed, sorted and sent; the rest is to fetch, frame and write it."""
+"""Share of a record's time in which it is read, hashed, sorted and sent; then it is fetched, framed and written."""
 
 
 @dataclass(frozen=True)
 class EstimatedRequests:
-    """Requests to S3, which differ in price."""
+    """Numbers of requests to S3 that write and that read, because their prices differ."""
 
     writes: int
     reads: int
@@ -43,7 +43,7 @@ class EstimatedRequests:
 
 @dataclass(frozen=True)
 class EstimatedStage:
-    """A stage of a run.
+    """A stage of a run, with its estimated duration.
 
     `most_bytes` are the bytes of the largest task, `shuffled` bytes pass between executors, and `limit` names the
     scarcest resource.
@@ -61,10 +61,10 @@ class EstimatedStage:
 
 @dataclass(frozen=True)
 class _UntimedStage:
-    """A stage before it is timed.
+    """A stage whose duration is not estimated yet.
 
-    `cpu` is in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or from S3, the
-    network and the disk.
+    `cpu` is the CPU time in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or
+    from S3, the network and the disk.
     """
 
     name: str
@@ -81,7 +81,7 @@ class _UntimedStage:
 
 
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
-    """Return the stages of a run that have bytes to move, in order."""
+    """Return the estimated stages of a run, in order; stages without bytes are left out."""
     used = used_part(cluster, work.bytes)
     return tuple(_time_stage(stage, used) for stage in _untimed_stages(work, used) if stage.bytes)
 
@@ -94,18 +94,21 @@ def used_part(cluster: Cluster, size: int) -> Cluster:
 
 
 def part_size(work: Workload) -> int:
-    """Return the size of the parts of files, in bytes; no file gets more than half of the parts that S3 allows."""
+    """Return the size of the parts of files, in bytes.
+
+    No file gets more than 5000 parts, half of what S3 allows.
+    """
     return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file // 5000))
 
 
 def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
-    """Return an estimate of the number of tasks that `split_into_read_units` and `slices_of` make."""
+    """Return an estimate of the number of tasks that read these records (`split_into_read_units`, `slices_of`)."""
     unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
     return max(1, records.bytes // max(unit, _slice(records.bytes, cluster)))
 
 
 def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
-    """Return an estimate of the number of tasks that `plan_write_ranges` makes."""
+    """Return an estimate of the number of tasks that write these records (`plan_write_ranges`)."""
     size = records.bytes
     range_size = max(min(RANGE_SIZE, size // (TASKS_PER_CORE * cluster.slots)), size // MOST_PARTITIONS, 1)
     return max(1, size // max(range_size, size // records.new_pieces))
@@ -180,7 +183,7 @@ def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
 
 
 def _reads(size: int, piece: int) -> int:
-    """Return the number of requests that read `size` bytes in pieces that lie end to end."""
+    """Return the number of requests that read `size` bytes, which consist of adjacent pieces of `piece` bytes."""
     return _parts(size, request_size(max(piece, min(UNIT_SIZE, size))))
 
 

@@ -1,4 +1,4 @@
-"""Union list states: every subtask gets the elements of all subtasks, so restores grow with the parallelism.
+"""Finds union list states: every subtask gets the elements of all subtasks, so restores grow with the parallelism.
 
 If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask: each
 restore multiplies the state by the parallelism.

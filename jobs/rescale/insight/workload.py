@@ -1,4 +1,4 @@
-"""The work of a plan in a few numbers, from which a run on a cluster is estimated."""
+"""Sums up the work of a plan in a few numbers, from which a run on a cluster is estimated."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rescale.snapshot.places import StreamPlace
 
 @dataclass(frozen=True)
 class RekeyedWork:
-    """Records that get new key groups, in bytes of the source.
+    """Records of an operator that get new key groups; sizes are in bytes of the source.
 
-    The `pieces` (key groups or databases) can be read separately; `largest` is the size of the largest. `new_pieces`
-    and `new_largest` describe the pieces of the result: key groups, or whole streams if these are not cut.
+    Tasks can read the `pieces` (key groups or databases) separately; `largest` is the size of the largest one.
+    `new_pieces` and `new_largest` describe the pieces that tasks can write separately: key groups, or whole streams.
     """
 
     bytes: int
@@ -33,7 +33,7 @@ class RekeyedWork:
 class Workload:
     """Work of a plan: bytes of keyed state to copy (`copied`) and of operator state (`elements`), and records to rekey.
 
-    `source_files` and `new_files` are counts. `largest_file` is the keyed state of one operator in its fullest new
+    `source_files` and `new_files` are numbers of files. `largest_file` is the most keyed state of one operator in a new
     subtask, and `part_size` the size of the parts of files, both in bytes.
     """
 
@@ -79,6 +79,6 @@ def _readable(rekeying: Rekeying) -> list[int]:
 
 
 def _is_cut(rekeying: Rekeying) -> bool:
-    """Return whether several tasks can write a new stream."""
+    """Return whether several tasks can write one new stream, each a part of it."""
     stream_type = rekeying.stream_type
     return stream_type is RekeyedDirectory or (stream_type is RekeyedKeyGroups and not rekeying.compressed)
