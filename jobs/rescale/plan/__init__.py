@@ -1,1 +1,1 @@
-"""The plan of a run: values that its JSON document contains."""
+"""The plan of a run: the types of the values that its JSON document contains."""

@@ -1,7 +1,7 @@
 """The part of a plan that says which earlier result it continues.
 
-The earlier result, the *base*, was made from another checkpoint of the same job. Keys are only read from files that one
-of the two checkpoints has and the other has not (`ChangePlace`). The changed rows are written to new SST files, in
+The earlier result, the *base*, was made from an earlier checkpoint of the same job. Keys are only read from files that
+one of the two checkpoints has and the other has not (`ChangePlace`). The changed rows are written to new SST files, in
 levels above those of the base's own files.
 """
 
@@ -29,7 +29,7 @@ class ContinuedResult:
 
 
 class BaseDatabase(NamedTuple):
-    """A RocksDB directory of the base; `changes` has the level and the sequence number of the changed rows above it."""
+    """A RocksDB directory of the base; `changes` has the level and sequence number that new changed rows get."""
 
     database: DatabasePlace[Piece]
     changes: ChangesPlace

@@ -1,4 +1,4 @@
-"""Different max parallelisms in one result, which break the state of chained operators.
+"""Recognises different max parallelisms in one result, which break the state of chained operators.
 
 Flink gives all operators of a chain one max parallelism (`StateAssignmentOperation.checkParallelismPreconditions` sets
 it to that of each operator in turn) and assigns the key groups of all of them by it.
@@ -16,9 +16,10 @@ _REASON = (
 
 
 def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the new max parallelisms, sorted, if they differ and at least one operator gets another one; else ().
+    """Return the new max parallelisms, sorted, if they differ and at least one operator gets a new one; else ().
 
-    `changes` holds the old and the new max parallelism of each operator. Operators that get 1 are ignored.
+    `changes` holds the old and the new max parallelism of each operator. A new max parallelism of 1 does not count as
+    different.
     """
     changes = list(changes)
     new = sorted({new for _, new in changes} - {1})

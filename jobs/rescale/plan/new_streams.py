@@ -53,7 +53,7 @@ class _MadeOfPieces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _KeyGroups(_MadeOfPieces, frozen=True, kw_only=True):
-    """Key groups; `key_groups` has their bytes from `first_key_group` on, -1 for an absent key group."""
+    """A stream of key groups; `key_groups` are their sizes from `first_key_group` on, -1 for an absent key group."""
 
     first_key_group: int
     key_groups: tuple[int, ...]
@@ -82,7 +82,7 @@ class CopiedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="copied key gro
 
 
 class TranslatedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="translated key groups"):
-    """Canonical key groups with translated state ids, by the table that each piece names (`Piece.ids`)."""
+    """Canonical key groups whose state ids are translated; each piece names the table for its ids (`Piece.ids`)."""
 
     slot: ClassVar[Slot] = Slot.KEYED
     handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
@@ -92,7 +92,7 @@ class TranslatedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="translated
 
 
 class _Elements(_MadeOfPieces, frozen=True, kw_only=True):
-    """Elements of operator state, by state."""
+    """A stream of operator state; `states` has the lengths of the elements of each state."""
 
     states: tuple[StateElements, ...]
 
@@ -150,7 +150,7 @@ class _RekeyedGroups(_KeyGroupStream, frozen=True, kw_only=True):
 
     slot: ClassVar[Slot] = Slot.KEYED
     inline: ClassVar[bool] = False
-    """Whether the stream goes into `_metadata` is decided after the plan, when its size is known."""
+    """The writer decides whether the stream is stored in `_metadata`, because the plan does not know its size."""
 
     @property
     def size(self) -> int:
@@ -172,7 +172,7 @@ class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed k
 
 
 class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed heap groups"):
-    """Key groups in the heap's format; `handle_tag` is the tag of the stream's handle (`HandleTag`)."""
+    """Rekeyed records in the heap backend's format; `handle_tag` is the tag of the stream's handle (`HandleTag`)."""
 
     handle_tag: int
 
@@ -187,13 +187,13 @@ class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
 class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
     """A RocksDB directory of new files, with records from anywhere in the source.
 
-    `created` is the creation time of the files (seconds since 1970), by which RocksDB compacts old files again.
+    `created` is the creation time of the files (seconds since 1970); RocksDB compacts old files again.
     """
 
     created: int
 
     inline: ClassVar[bool] = False
-    """Whether a file goes into `_metadata` is decided after the plan, when its size is known."""
+    """The writer decides whether a file is stored in `_metadata`, because the plan does not know its size."""
 
     @property
     def size(self) -> int:
@@ -219,9 +219,9 @@ class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed tim
 
 
 class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
-    """A RocksDB directory made of the files of `sources`, about `size` bytes.
+    """A RocksDB directory made of the files of `sources`; it will have about `size` bytes.
 
-    RocksDB rewrites those files that also hold rows of other key groups.
+    RocksDB rewrites the files that also hold rows of other subtasks' key groups.
     """
 
     sources: tuple[DatabasePlace[Piece], ...]
@@ -230,7 +230,7 @@ class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted r
 
 
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
-"""Streams for which the plan says where each byte of the source goes."""
+"""Streams for which the plan says where each of their bytes comes from."""
 
 RekeyedStream = RekeyedKeyGroups | RekeyedDirectory | RekeyedTimers | RekeyedHeapGroups
 """Streams for which the plan knows only which records of the source they may contain."""
@@ -239,9 +239,9 @@ NewStream = PlannedStream | RekeyedStream | CompactedDirectory
 
 
 class NewDatabase(NamedTuple):
-    """RocksDB directory of a new subtask: copied files, and files of the source to which the result refers.
+    """The RocksDB directory of a new subtask: copied files (`CopiedFile`), and files of the source that it refers to.
 
-    `referred` has the latter by their names in the directory.
+    `referred` has the files of the source: their name in the directory, and their place in the source.
     """
 
     subtask: int

@@ -25,7 +25,7 @@ from rescale.plan.work_class import WorkClass
 class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
-    `id_tables` translate the state ids of sources: each table has, by old id, the new id or `LEFT_OUT`.
+    `id_tables` translate state ids of the source: a table has at each old id the new id, or `LEFT_OUT`.
     `old_keyed_bytes` are the bytes of keyed state of each old subtask, to show how the skew changes. `rekeying` is set
     if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the
     heap. `cutoffs` say which old rows of rekeyed state are left out.
@@ -65,7 +65,7 @@ class OperatorPlan:
 
     @cached_property
     def rekeyed(self) -> tuple[RekeyedStream, ...]:
-        """New streams of records with new key groups; the streams of `rekeying` come first."""
+        """New streams of records that get new key groups; those of `rekeying` come before those of `heap_timers`."""
         return tuple(stream for rekeying in self.rekeyings for stream in rekeying.streams)
 
     @property
@@ -103,7 +103,7 @@ class OperatorPlan:
 
     @property
     def is_in_order(self) -> bool:
-        """Whether canonical streams can be written in the order of the databases' rows, without sorting."""
+        """Whether canonical streams can be written without sorting: databases return rows in the right order."""
         if self.rekeying is None or self.cutoffs or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
@@ -119,7 +119,7 @@ class OperatorPlan:
 
     @cached_property
     def new_key_group_bytes(self) -> tuple[int, ...]:
-        """Estimated bytes of the result's rekeyed state by new key group, including the files of the continued base.
+        """Estimated bytes of the result's rekeyed state in each new key group, including files of the continued base.
 
         All key groups of a directory of the base are taken to be equally large.
         """

@@ -1,4 +1,4 @@
-"""Bytes of a plan's pieces: read from the source, or literals in the plan itself."""
+"""Reads the bytes of a plan's pieces: from the source, or from literals in the plan itself."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from rescale.snapshot.locate import WRITTEN, Extent
 
 
 class Piece(NamedTuple):
-    """`length` bytes from `start` on of the source file number `file` (None: of the plan's `literals`).
+    """A range of `length` bytes from `start` on, in the source file number `file` (None: in the plan's `literals`).
 
     `ids` is the number of the operator's table that translates state ids; None if the ids stay.
     """
@@ -21,7 +21,7 @@ class Piece(NamedTuple):
 
 
 class Literals:
-    """Collects the literals of the plan, such as merged headers and blocks of empty key groups; equal ones are shared.
+    """Collects the literals of the plan, such as merged headers and empty key groups; equal ones are stored once.
 
     The first literal is `Snapshot.written`, so that extents of those bytes become pieces with the same offsets.
     """
@@ -31,7 +31,7 @@ class Literals:
         self._offsets: dict[bytes, int] = {}
 
     def piece(self, data: bytes) -> Piece:
-        """Return a piece with these bytes, which are added if they are new."""
+        """Return a piece with these bytes, which are added to the literals if they are new."""
         if data not in self._offsets:
             self._offsets[data] = len(self._data)
             self._data += data
@@ -42,7 +42,7 @@ class Literals:
 
 
 def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Return pieces of the same bytes: adjacent pieces are merged, and empty ones left out."""
+    """Merge adjacent pieces, leave out empty ones, and return the others: together they have the same bytes."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None

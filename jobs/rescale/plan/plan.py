@@ -36,11 +36,11 @@ FORMAT = 19
 class Plan:
     """Everything that a run needs besides the source; `source` is the directory of `_metadata`.
 
-    `serializers` are the users' own serializers that the source needs; a plan without them does not have the field. A
-    task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of the source
-    after the `surgery`. `moves` maps directories in handles to the directories where those files are now. If an earlier
-    result is `continued`, its files and those of its source are among `files`. With `prepared`, SST files have names
-    that do not depend on the plan (`prepared_files`).
+    `serializers` are the users' own serializers that the source needs; the JSON of a plan without them does not have
+    the field. A task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of
+    the source after the `surgery`. `moves` maps directories in handles to the directories where those files are now. If
+    an earlier result is `continued`, its files and those of its source are among `files`. With `prepared`, SST files
+    have names that do not depend on the plan (`prepared_files`).
     """
 
     format: int
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def key_hashes(self) -> dict[str, str]:
-        """Name of the key hash by operator id, for operators whose records get new key groups by it."""
+        """Name of the key hash by operator id, for operators whose records are hashed for new key groups."""
         rekeyed = [
             (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
         ]
@@ -95,11 +95,14 @@ class Plan:
 
     @cached_property
     def contents(self) -> SnapshotFiles:
-        """Reader of the source's files."""
+        """Reader of the files that the plan names."""
         return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
-        """Return the name of a new stream's file in the target; the plan's digest in it keeps plans apart."""
+        """Return the name of a new stream's file in the target.
+
+        It contains digits of the plan's digest, so that files of two plans differ, or for a prepared file its identity.
+        """
         if self.prepared and (piece := prepared_piece(stream)) is not None:
             file = self.files[piece.file or 0]
             return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(file, piece)}.sst"
@@ -113,7 +116,7 @@ class Plan:
 
     @property
     def bytes_compared(self) -> int:
-        """Bytes of the files that are read for changed keys, in operators that continue an earlier result."""
+        """Bytes of the files that may hold changed keys of operators that continue an earlier result."""
         rekeyings = (rekeying for operator in self.operators for rekeying in operator.rekeyings)
         return sum(change.size for rekeying in rekeyings for change in rekeying.changes)
 
@@ -128,13 +131,16 @@ def plan_to_json(plan: Plan) -> bytes:
 
 
 class _FormatField(msgspec.Struct):
-    """The field that plans of all versions have."""
+    """The field of a plan's JSON that all versions of the format have."""
 
     format: int
 
 
 def plan_from_json(document: bytes, path: str) -> Plan:
-    """Return the plan in a document; raises `SnapshotError` with `path` if the document is no plan of this version."""
+    """Return the plan in a document. Raises `SnapshotError` if the document is no plan of this version.
+
+    `path` is the document's place, for the error.
+    """
     try:
         format_number = msgspec.json.decode(document, type=_FormatField).format
         if format_number != FORMAT:

@@ -1,4 +1,4 @@
-"""SST files that are copied into the target while the job still runs, before there is a plan for its last checkpoint.
+"""Names SST files that are copied into the target while the job still runs, before its last checkpoint has a plan.
 
 The identity of such a file is part of its name: the place of its bytes, and the version of the file that holds them.
 Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` creates each under a random name), so the
@@ -28,7 +28,10 @@ class SourceFile(NamedTuple):
 
 
 def prepared_piece(stream: NewStream) -> Piece | None:
-    """Return the piece of a stream that is an SST file of the source, outside of `_metadata`; else None."""
+    """Return the piece that a stream copies, if it is an SST file of the source that can be copied ahead; else None.
+
+    A file that `_metadata` holds, in the source or in the result, is not copied ahead.
+    """
     if not isinstance(stream, CopiedFile) or stream.inline or not stream.local_name.endswith(".sst"):
         return None
     piece = stream.pieces[0] if len(stream.pieces) == 1 else None

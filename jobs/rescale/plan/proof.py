@@ -1,4 +1,4 @@
-"""Depth of the comparison of a result with its source; each comparison chooses it, so it is not part of the plan."""
+"""How thoroughly a result is compared with its source; each comparison chooses it, so it is not part of the plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.text.errors import RequestError
 
 
 class Proof(StrEnum):
-    """Depth of the comparison."""
+    """How thoroughly a result is compared with its source."""
 
     RECORDS = "records"
     """Compare all records and all elements."""

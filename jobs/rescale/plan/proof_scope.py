@@ -1,4 +1,4 @@
-"""The scope of a proof: the state that it compares, for a given plan."""
+"""Tells which state a proof compares, for a given plan."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from rescale.text.errors import RequestError
 def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
-    Raises `RequestError` if no state of this plan can be proven in this way. It is no error if a proof by files has to
-    compare every record: if RocksDB must rewrite files in every directory, or if `_metadata` holds all copied state.
+    Raises `RequestError` if this `proof` is possible for no state of the plan. A proof by files may have to compare
+    every record, which is no error: if RocksDB must rewrite files in every directory, or if `_metadata` holds all
+    copied state.
     """
     if proof is Proof.RECORDS:
         return None

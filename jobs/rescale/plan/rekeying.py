@@ -15,10 +15,10 @@ from rescale.snapshot.places import ChangePlace, DatabasePlace, Place, StreamPla
 
 
 class PlannedSource(NamedTuple):
-    """Records of the source that get new key groups, at a `place` whose headers are pieces.
+    """A source of records that get new key groups; the headers at its `place` are pieces.
 
     `ids` is the number of the operator's table that translates state ids; None if the ids stay. `estimates` are the
-    estimated bytes of each key group, empty for a stream, whose place has the exact sizes.
+    estimated bytes of each key group; empty for a stream, whose place has the exact sizes.
     """
 
     place: Place[Piece]
@@ -36,12 +36,15 @@ class PlannedSource(NamedTuple):
 
 
 _WORK_OF_ROWS, _WORK_OF_CHANGES = 3, 0.25
-"""Work per byte, relative to a stream of key groups. A database takes more, because its rows are compressed; changed
-files take less, because most of their rows are only compared, not written."""
+"""Work for a byte of a database, and of changed files; the work for a byte of a key-group stream is 1.
+
+A database takes more, because its rows are compressed; changed files take less, because most of their rows are only
+compared, not written.
+"""
 
 
 def work_of(place: Place[Piece]) -> int:
-    """Return the work to move the records at a place, in bytes of a key-group stream that takes as long to move."""
+    """Return the work to move the records at a place: the bytes of a key-group stream that takes as long to move."""
     match place:
         case DatabasePlace():
             return place.size * _WORK_OF_ROWS
@@ -55,9 +58,9 @@ def work_of(place: Place[Piece]) -> int:
 class Rekeying:
     """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
 
-    Sources are in the order in which they are read; streams, which can be read in parts, come last. Timers on the heap
-    beside a database are read from streams. `header` describes the states of each new stream; `number_of_states`
-    counts them, or is a bound if a serializer is unknown.
+    Sources are in the order in which they are read; key-group streams, which can be read in parts, come last. Timers on
+    the heap beside a database are read from such streams. `header` describes the states of each new stream;
+    `number_of_states` counts them, or is an upper bound if a serializer is unknown.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is
     unknown and not needed. `compressed` applies to source and result.
@@ -86,7 +89,7 @@ class Rekeying:
 
     @property
     def base_bytes(self) -> int:
-        """Bytes of the files of the continued directories."""
+        """Bytes of the files of the base's directories, if an earlier result is continued."""
         return sum(base.database.size for base in self.bases)
 
     @property
@@ -115,11 +118,11 @@ class Rekeying:
             yield from enumerate(source.key_group_sizes, source.place.key_groups[0])
 
     def expected_key_groups(self, old: int, new: int) -> tuple[int, ...]:
-        """Return the estimated bytes of each new key group, if the max parallelism `old` becomes `new`.
+        """Return the estimated bytes of each new key group, if the max parallelism changes from `old` to `new`.
 
-        Old and new key group are remainders of the same hash, so they are equal modulo the greatest common divisor of
-        both max parallelisms. All new key groups with this remainder are equally likely. If the new max parallelism
-        divides the old one, the result is as exact as the sizes of the sources.
+        The old and the new key group of a record are remainders of the same hash, so they are equal modulo the greatest
+        common divisor of both max parallelisms. All new key groups with this remainder are equally likely. If the new
+        max parallelism divides the old one, the result is as exact as the sizes of the sources.
         """
         classes = [0] * math.gcd(old, new)
         for key_group, size in self.key_group_sizes():
