@@ -1,4 +1,4 @@
-"""Addresses of Flink's REST API, as users give them."""
+"""Checks addresses of Flink's REST API that users give."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from rescale.text.errors import RequestError
 
 
 def address_of(text: str, secrets: str) -> str:
-    """Return an address of Flink's REST API without a slash at its end.
+    """Return an address of Flink's REST API, without a slash at its end.
 
-    Raises `RequestError` for anything else, and for an address with a login or password, with the advice `secrets`.
+    Raises `RequestError` if `text` is no such address, or contains a login or password; `secrets` is the advice for
+    these.
     """
     try:
         parts = urlsplit(text)

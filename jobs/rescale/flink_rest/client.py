@@ -46,7 +46,7 @@ from rescale.text.errors import RequestError, StoreError
 T = TypeVar("T")
 
 _TIMEOUT_SECONDS = 60
-"""Timeout of a request. Running a jar takes longest, because Flink runs its `main` first."""
+"""Timeout of a request in seconds. Starting a jar takes longest, because Flink first runs its `main`."""
 
 
 ADDRESS_WITHOUT_LOGIN = (
@@ -56,7 +56,7 @@ ADDRESS_WITHOUT_LOGIN = (
 
 
 class StopMode(StrEnum):
-    """Fate of the job once its savepoint is taken."""
+    """Treatment of the job when its savepoint is taken."""
 
     RUN_ON = "run on"
     """The job continues; what it does afterwards is not in the savepoint."""
@@ -75,10 +75,10 @@ class SavepointFormat(StrEnum):
     """Format of a savepoint (`SavepointFormatType`)."""
 
     CANONICAL = "canonical"
-    """The same for all state backends. It holds all timers, and can be rescaled to every shape."""
+    """The format that is the same for all state backends. It holds all timers, and can be rescaled to every shape."""
 
     NATIVE = "native"
-    """The state backend's own files; those of RocksDB lack the timers that the job keeps on the heap."""
+    """The files of the state backend; those of RocksDB lack the timers that the job keeps on the heap."""
 
 
 class StateBackend(NamedTuple):
@@ -96,7 +96,7 @@ class Savepoint(NamedTuple):
 
 
 class CheckpointProgress(NamedTuple):
-    """Progress of a triggered checkpoint: whether it `ended`; then its `failure`, or its `number` if it succeeded."""
+    """Progress of a triggered checkpoint: whether it has `ended`, and if so its `failure`, or else its `number`."""
 
     ended: bool
     failure: str | None
@@ -115,7 +115,7 @@ class Program(NamedTuple):
     options: Mapping[str, str]
 
     def fields(self, parallelism: int) -> dict[str, object]:
-        """Return the fields of a request about the program (`JarRequestBody`)."""
+        """Return the fields that name the program in a request body (`JarRequestBody`)."""
         entry_class = {} if self.entry_class is None else {"entryClass": self.entry_class}
         return {
             **entry_class,
@@ -126,9 +126,9 @@ class Program(NamedTuple):
 
 
 class Flink:
-    """REST client for a cluster, as a context manager.
+    """Client for the REST API of a Flink cluster, as a context manager.
 
-    `address` may hold a path, for a proxy. `headers` are sent with every request. `access` is the advice if Flink's
+    `address` may contain a path, for a proxy. `headers` are sent with every request. `access` is the advice if Flink's
     proxy denies access. `transport` are httpx's arguments for certificates and proxies (`verify`, `proxy`).
     """
 
@@ -227,7 +227,7 @@ class Flink:
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
     ) -> None:
-        """Begin a savepoint below `directory`, unless this trigger id has already begun one.
+        """Begin a savepoint below `directory`, unless a savepoint with this trigger id has begun already.
 
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id from the request.
         """
@@ -239,7 +239,7 @@ class Flink:
         self._require("POST", f"/jobs/{job_id}/{path}", Accepted, body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
-        """Return the progress of a savepoint, with or without stop, or None if Flink does not know the trigger id."""
+        """Return the progress of a savepoint, which may stop the job, or None if Flink does not know the trigger id."""
         status = self._request("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
         if status is None:
             return None
@@ -249,9 +249,10 @@ class Flink:
         return Savepoint(status.operation.location, causes(failure.stack_trace) if failure is not None else None)
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
-        """Begin a checkpoint, unless this id has already begun one (`CheckpointTriggerHandler`, since Flink 1.17).
+        """Begin a checkpoint, unless a checkpoint with this trigger id has begun already.
 
-        A `full` checkpoint shares no files with earlier checkpoints; otherwise, the job's configuration decides.
+        `CheckpointTriggerHandler` exists since Flink 1.17. A `full` checkpoint shares no files with earlier
+        checkpoints; otherwise, the job's configuration decides.
         """
         body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
         if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, allowed=(404, 405)) is None:
@@ -274,7 +275,7 @@ class Flink:
         return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
-        """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""
+        """Return the details of a checkpoint, which may be seconds old; None if Flink does not know the checkpoint."""
         return self._request("GET", f"/jobs/{job_id}/checkpoints/details/{number}", CheckpointDetails)
 
     def state_backend(self, job_id: str) -> StateBackend | None:
@@ -323,7 +324,7 @@ class Flink:
         self._require("POST", f"/jars/{quote(program.jar)}/run", Accepted, body)
 
     def jar_plan(self, program: Program, parallelism: int) -> dict[str, str]:
-        """Return the descriptions of the vertices of a jar's job by their ids; no job is started (`JarPlanHandler`)."""
+        """Return the descriptions of the vertices of a jar's job, by id; no job is started (`JarPlanHandler`)."""
         plan = self._require("POST", f"/jars/{quote(program.jar)}/plan", JarPlan, program.fields(parallelism)).plan
         return {node.id: node.description for node in plan.nodes}
 
@@ -335,7 +336,7 @@ class Flink:
         return location
 
     def _require(self, method: str, path: str, kind: type[T], body: Mapping[str, object] | None = None) -> T:
-        """Send a request as `_request` does; raise `RequestError` if Flink does not know the resource."""
+        """Send a request, and return its answer as `kind`. Raises `RequestError` if Flink has no such resource."""
         answer = self._request(method, path, kind, body)
         if answer is None:
             raise RequestError(

@@ -1,6 +1,6 @@
 """Response bodies of Flink's REST API: the fields that a rescale reads, and parsers of texts in them.
 
-If a body does not have these fields, the address is not Flink's.
+If a body lacks these fields, the answer is not from Flink.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Accepted(msgspec.Struct):
 
 
 class Jobs(msgspec.Struct):
-    """`MultipleJobsDetails`."""
+    """All jobs that Flink knows (`MultipleJobsDetails`)."""
 
     jobs: list[JobOverview]
 
@@ -30,7 +30,7 @@ class _ExecutionConfig(msgspec.Struct, rename="kebab"):
 
 
 class JobConfig(msgspec.Struct, rename="kebab"):
-    """`JobConfigInfo`."""
+    """Configuration of a job (`JobConfigInfo`)."""
 
     execution_config: _ExecutionConfig = msgspec.field(default_factory=_ExecutionConfig)
 
@@ -44,7 +44,7 @@ class _ExceptionHistory(msgspec.Struct):
 
 
 class JobExceptions(msgspec.Struct):
-    """`JobExceptionsInfoWithHistory`; older releases have `root` instead of a history."""
+    """Exceptions of a job (`JobExceptionsInfoWithHistory`); older releases have `root` instead of a history."""
 
     history: _ExceptionHistory = msgspec.field(name="exceptionHistory", default_factory=_ExceptionHistory)
     root: str | None = msgspec.field(name="root-exception", default=None)
@@ -65,7 +65,7 @@ class _SavepointInfo(msgspec.Struct):
 
 
 class SavepointOperation(msgspec.Struct):
-    """`AsynchronousOperationResult` of a `SavepointInfo`; it has no `operation` until it has ended."""
+    """Progress of a savepoint (`AsynchronousOperationResult<SavepointInfo>`); no `operation` until it has ended."""
 
     operation: _SavepointInfo | None = None
 
@@ -76,39 +76,39 @@ class _CheckpointInfo(msgspec.Struct):
 
 
 class CheckpointOperation(msgspec.Struct):
-    """`AsynchronousOperationResult` of a `CheckpointInfo`; it has no `operation` until it has ended."""
+    """Progress of a checkpoint (`AsynchronousOperationResult<CheckpointInfo>`); no `operation` until it has ended."""
 
     operation: _CheckpointInfo | None = None
 
 
 class Overview(msgspec.Struct, rename="kebab"):
-    """`ClusterOverview`."""
+    """Overview of the cluster (`ClusterOverview`)."""
 
     flink_version: str
 
 
 class ConfigEntry(msgspec.Struct):
-    """An option of a `ConfigurationInfo`."""
+    """An option of the JobManager's configuration (`ConfigurationInfo`)."""
 
     key: str
     value: str
 
 
 class Dashboard(msgspec.Struct, rename="kebab"):
-    """`DashboardConfiguration`; the interval is in milliseconds."""
+    """Configuration of Flink's web UI (`DashboardConfiguration`); the refresh interval is in milliseconds."""
 
     refresh_interval: int = 3000
 
 
 class Externalization(msgspec.Struct):
-    """`CheckpointConfigInfo.ExternalizedCheckpointInfo`: whether checkpoints are retained, also after cancellation."""
+    """Whether checkpoints are retained, also after cancellation (`CheckpointConfigInfo.ExternalizedCheckpointInfo`)."""
 
     enabled: bool = False
     delete_on_cancellation: bool = False
 
 
 class CheckpointConfig(msgspec.Struct):
-    """`CheckpointConfigInfo`; `interval` is in milliseconds."""
+    """How a job makes checkpoints (`CheckpointConfigInfo`); `interval` is in milliseconds."""
 
     interval: int | None = None
     externalization: Externalization = msgspec.field(default_factory=Externalization)
@@ -123,13 +123,13 @@ class _Snapshot(msgspec.Struct):
 
 
 class RestoredSnapshot(_Snapshot):
-    """`RestoredCheckpointStatistics`: the number and the URI of the snapshot that a job was last restored from."""
+    """The snapshot that a job was last restored from: its number and URI (`RestoredCheckpointStatistics`)."""
 
     id: int = 0
 
 
 class CompletedSavepoint(_Snapshot):
-    """`CompletedCheckpointStatistics` of a savepoint; its type is a `RestAPICheckpointType`."""
+    """A completed savepoint (`CompletedCheckpointStatistics`); its type is a `RestAPICheckpointType`."""
 
     id: int = 0
     checkpoint_type: str | None = None
@@ -141,13 +141,13 @@ class CompletedSavepoint(_Snapshot):
 
 
 class CheckpointDetails(_Snapshot):
-    """`CheckpointStatistics`: its state, such as `IN_PROGRESS` or `COMPLETED`, and the place of a complete one."""
+    """A checkpoint (`CheckpointStatistics`): its state, such as `IN_PROGRESS`, and its URI if it is complete."""
 
     status: str = ""
 
 
 class CompletedCheckpoint(_Snapshot):
-    """`CompletedCheckpointStatistics`: its number, and the bytes of all its state and of the part that it wrote."""
+    """A completed checkpoint (`CompletedCheckpointStatistics`): number, bytes of its state, and bytes that it wrote."""
 
     id: int = 0
     state_size: int = 0
@@ -155,7 +155,10 @@ class CompletedCheckpoint(_Snapshot):
 
 
 class LatestCheckpoints(msgspec.Struct):
-    """`CheckpointingStatistics.LatestCheckpoints`: the latest since the JobManager started, and the restored one."""
+    """The latest checkpoint of each kind since the JobManager started, and the restored one.
+
+    Flink's class is `CheckpointingStatistics.LatestCheckpoints`.
+    """
 
     completed: CompletedCheckpoint | None = None
     savepoint: CompletedSavepoint | None = None
@@ -172,7 +175,7 @@ class _Summary(msgspec.Struct):
 
 
 class Checkpoints(msgspec.Struct):
-    """`CheckpointingStatistics`."""
+    """Statistics of a job's checkpoints (`CheckpointingStatistics`)."""
 
     latest: LatestCheckpoints | None = None
     summary: _Summary | None = None
@@ -186,7 +189,7 @@ class Checkpoints(msgspec.Struct):
 
 
 class Metric(msgspec.Struct):
-    """A metric of an `AggregatedMetricsResponseBody`."""
+    """A metric of a vertex (`AggregatedMetricsResponseBody`)."""
 
     name: str = msgspec.field(name="id")
 
@@ -197,7 +200,7 @@ class _Jar(msgspec.Struct):
 
 
 class Jars(msgspec.Struct):
-    """`JarListInfo`."""
+    """The jars that were uploaded to a cluster (`JarListInfo`)."""
 
     files: list[_Jar]
 
@@ -212,7 +215,7 @@ class _PlanNodes(msgspec.Struct):
 
 
 class JarPlan(msgspec.Struct):
-    """`JobPlanInfo`."""
+    """The job that a jar would start (`JobPlanInfo`)."""
 
     plan: _PlanNodes
 

@@ -17,7 +17,7 @@ CANCELLING = "CANCELLING"
 """State of a job that was cancelled and has not ended yet."""
 
 _RESTORED = ("RUNNING", "FINISHED")
-"""The values of `ExecutionState` of a task that has restored its state."""
+"""States of a task that has restored its state (`ExecutionState`)."""
 
 
 class _JobState(msgspec.Struct, frozen=True):
@@ -33,12 +33,15 @@ class _JobState(msgspec.Struct, frozen=True):
         return self.state in _ENDED
 
     def _tasks_run(self, restored: int, tasks: int) -> bool:
-        """Return whether the job has finished, or each of its tasks has restored its state and runs or has finished."""
+        """Return whether the job has finished, or all its tasks run or have finished.
+
+        `restored` is the number of its tasks that have restored their state, and `tasks` the number of all its tasks.
+        """
         return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
 
 
 class JobOverview(_JobState, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts its tasks by state, and in `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and in `total`."""
 
     tasks: Mapping[str, int] = {}
 
