@@ -135,7 +135,7 @@ def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mappin
         restore=_restore_result(plan),
         flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
         steps=steps,
-        formats=tuple(_formats(plan)),
+        formats=tuple(_format_restores(plan)),
     )
 
 
@@ -192,17 +192,17 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
-            needed = subtask.read / _reading(on_s3) + subtask.by_record / PUT_RECORDS
+            needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
             seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + needed
     return max(seconds.values(), default=0.0)
 
 
 def _restore_result(plan: Plan) -> float:
     """Return the seconds in which Flink restores the result; a subtask reads only its own state."""
-    return _slowest(plan, [not operator.in_rocksdb for operator in plan.operators])
+    return _slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators])
 
 
-def _formats(plan: Plan) -> Iterator[FormatRestore]:
+def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
     """Yield the estimate for a result with records, and for a result with RocksDB files, which are opened unchanged."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
@@ -210,22 +210,22 @@ def _formats(plan: Plan) -> Iterator[FormatRestore]:
     size = sum(sum(operator.new_keyed_bytes) for operator in keyed)
     by_record = any(not operator.in_rocksdb for operator in keyed)
     for name, records in (("records", True), ("RocksDB's own files", False)):
-        seconds = _slowest(plan, [records] * len(plan.operators))
+        seconds = _slowest_restore_seconds(plan, [records] * len(plan.operators))
         yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)
 
 
-def _slowest(plan: Plan, by_record: Sequence[bool]) -> float:
+def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> float:
     """Return the seconds until the slowest subtask has read its state and inserted its records, where Flink does that.
 
-    `by_record` tells for each operator of the plan whether Flink inserts its records one by one.
+    `inserts_records` tells for each operator of the plan whether Flink inserts its records one by one.
     """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
-    for operator, records in zip(plan.operators, by_record, strict=True):
-        each = 1 / _reading(is_s3(plan.target)) + (1 / PUT_RECORDS if records else 0)
+    for operator, inserts in zip(plan.operators, inserts_records, strict=True):
+        each = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
             seconds[subtask] += size * each
     return max(seconds, default=0.0)
 
 
-def _reading(on_s3: bool) -> int:
+def _bytes_read_per_second(on_s3: bool) -> int:
     return PARALLEL_DOWNLOADS * S3_CONNECTION_RATE if on_s3 else LOCAL_DISK_RATE

@@ -74,9 +74,9 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     materialised_parts = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in materialised_parts if isinstance(part, Database))]
     materialised = [part for part in materialised_parts if isinstance(part, KeyedStream)]
-    databases = _by_subtask(all_databases, operator, parallelism)
-    streams = _by_subtask((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
-    logs = _by_subtask(operator.changelogs, operator, parallelism)
+    databases = _handles_of_subtasks(all_databases, operator, parallelism)
+    streams = _handles_of_subtasks((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
+    logs = _handles_of_subtasks(operator.changelogs, operator, parallelism)
     without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
     foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
@@ -93,7 +93,7 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     )
 
 
-def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
+def _handles_of_subtasks(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
     """Return the handles that each new subtask gets, in the order of the old subtasks."""
     handles: list[list[Holder]] = [[] for _ in range(parallelism)]
     for holder in holders:
@@ -148,7 +148,7 @@ def _with_databases(
         read=files.read + sum(database.size for database in databases),
         by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in shared),
         base=databases[base].subtask,
-        hidden=tuple(_outside(databases[base].key_groups, own)),
+        hidden=tuple(_ranges_outside(databases[base].key_groups, own)),
         copied=tuple(database.subtask for database in others),
         foreign=tuple(database.subtask for database in databases if others and database.subtask in foreign),
     )
@@ -195,7 +195,7 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
     return not all(key_group in own for key_group in ends)
 
 
-def _outside(handle: KeyGroupRange, own: KeyGroupRange) -> list[tuple[int, int]]:
+def _ranges_outside(handle: KeyGroupRange, own: KeyGroupRange) -> list[tuple[int, int]]:
     before = (handle.first, own.first - 1)
     after = (own.last + 1, handle.last)
     return [cut for cut in (before, after) if cut[0] <= cut[1]]

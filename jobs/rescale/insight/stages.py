@@ -122,7 +122,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     part = part_size(work)
     for name, size in (("copy key groups", work.copied), ("deal operator state", work.elements)):
         unit = max(min(part, size), _slice(size, cluster))
-        requests = EstimatedRequests(_parts(size, part), _parts(size, part))
+        requests = EstimatedRequests(_number_of_parts(size, part), _number_of_parts(size, part))
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     remote_share = 1 - 1 / cluster.executors
@@ -132,14 +132,14 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
         largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
         reading = EstimatedRequests(
-            0, sum(_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
+            0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
         yield _UntimedStage("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
         written = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
-        writing = EstimatedRequests(_parts(total, part), 0)
+        writing = EstimatedRequests(_number_of_parts(total, part), 0)
         shuffled = int(total * remote_share)
         cpu *= 1 - _SORTING
         yield _UntimedStage("write records", written, total, largest, cpu, 1, 1 + remote_share, 1, writing, shuffled)
@@ -153,9 +153,10 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
         cpu = sum(part / rate for part, rate in compared) / size
-        reads = _reads(copied, min(UNIT_SIZE, copied)) * 2
+        reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
-            _reads(n.bytes, n.bytes // n.pieces) + _reads(n.bytes, n.bytes // n.new_pieces) for n in work.rekeyed
+            _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)
+            for n in work.rekeyed
         )
         yield _UntimedStage(
             "compare source and result", tasks, size, largest, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
@@ -182,10 +183,10 @@ def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     )
 
 
-def _reads(size: int, piece: int) -> int:
-    """Return the number of requests that read `size` bytes, which consist of adjacent pieces of `piece` bytes."""
-    return _parts(size, request_size(max(piece, min(UNIT_SIZE, size))))
+def _number_of_reads(size: int, piece_size: int) -> int:
+    """Return the number of requests that read `size` bytes, which consist of adjacent pieces of `piece_size` bytes."""
+    return _number_of_parts(size, request_size(max(piece_size, min(UNIT_SIZE, size))))
 
 
-def _parts(size: int, each: int) -> int:
-    return -(-size // each)
+def _number_of_parts(size: int, part_size: int) -> int:
+    return -(-size // part_size)
