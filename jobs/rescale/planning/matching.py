@@ -143,14 +143,14 @@ def match(
             left.remove(before)
             free.remove(after)
 
-    take(_same(left, free, sure=True), "")
+    take(_pairs_with_equal_ids(left, free, sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique(left, free, key), because)
-    take(_same(left, free, sure=False), "")
+        take(_unique_pairs(left, free, key), because)
+    take(_pairs_with_equal_ids(left, free, sure=False), "")
     renamed = [match for match in matches if match.because and match.old.stateful]
     proposed = [match for match in renamed if match.new.operator_id]
     chained = [match for match in renamed if not match.new.operator_id]
-    in_the_way = _in_the_way(old, matches, proposed)
+    in_the_way = _operators_in_the_way(old, matches, proposed)
     stateful = [(operator, _candidates(operator, free)) for operator in left if operator.stateful]
     possible = [candidate for _, candidates in stateful for candidate in candidates]
     alone = [operator for operator, candidates in stateful if not candidates]
@@ -202,7 +202,9 @@ def _uid(name: str, operator_id: str) -> str:
     return name if name and operator_id_of_uid(name) == operator_id else ""
 
 
-def _in_the_way(old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]) -> list[Counterpart]:
+def _operators_in_the_way(
+    old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]
+) -> list[Counterpart]:
     """Return the operators without state and without a counterpart whose ids renamed operators would get.
 
     Operators without state that have a counterpart are added to `proposed`, because they must be renamed, too.
@@ -256,7 +258,7 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 """Properties that are evidence for a match, the strongest first."""
 
 
-def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
+def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids, if the id comes from a uid or the states do not contradict each other.
 
     With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
@@ -266,7 +268,7 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
     names = {operator.name for operator in new}
 
     def may_match(before: Counterpart, after: Counterpart) -> bool:
-        if _contradict(before, after):
+        if _states_contradict(before, after):
             return False
         alike = after.states is None or bool(after.states) == bool(before.states)
         return not sure or (alike and (after.name in ("", before.name) or before.name not in names))
@@ -275,7 +277,7 @@ def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool)
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]
 
 
-def _contradict(before: Counterpart, after: Counterpart) -> bool:
+def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
     """Return whether both have states, but share none of them, or give a state of the same name different types."""
     if not before.types or not after.types:
         return False
@@ -283,7 +285,7 @@ def _contradict(before: Counterpart, after: Counterpart) -> bool:
     return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
-def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
+def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
     """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):
@@ -293,7 +295,7 @@ def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -
     return [
         (old_operators[0], new_operators[0])
         for old_operators, new_operators in by_key.values()
-        if len(old_operators) == len(new_operators) == 1 and not _contradict(old_operators[0], new_operators[0])
+        if len(old_operators) == len(new_operators) == 1 and not _states_contradict(old_operators[0], new_operators[0])
     ]
 
 
@@ -302,5 +304,6 @@ def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Coun
     return [
         other
         for other in free
-        if not _contradict(operator, other) and any(key(operator) == key(other) is not None for _, key in _EVIDENCE)
+        if not _states_contradict(operator, other)
+        and any(key(operator) == key(other) is not None for _, key in _EVIDENCE)
     ]
