@@ -36,7 +36,7 @@ from rescale.text.names import printable
 
 T = TypeVar("T")
 
-_NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
+_STEP_NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
 """Names of the steps that have an estimated duration."""
 
 
@@ -132,7 +132,7 @@ def _damaged(uri: str, error: Exception) -> RequestError:
 def run_document(plan: Plan) -> ReportDocument:
     """Return the document of a report on a plan and on its run, as far as the run has come."""
     state = state_of(plan.target, plan.digest)
-    results = dict(_results(plan)) if state in _OURS else {}
+    results = dict(_results(plan)) if state in _OWN_STATES else {}
     failed = [result for result in results.values() if isinstance(result, FailedResult)]
     certificate = read_certificate(plan.target) if state in _CERTIFIED else None
     return ReportDocument(
@@ -148,7 +148,7 @@ _PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)
 
 _CERTIFIED = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED)
 
-_OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
+_OWN_STATES = (State.CLAIMED, State.MOVED, *_CERTIFIED)
 """States of a target in which the files beside it belong to this plan."""
 
 
@@ -157,7 +157,7 @@ def _results(plan: Plan) -> Iterator[tuple[str, StepEnd | FailedResult]]:
     for step in STEPS_OF_A_RUN:
         uri = places_of(plan).result(step)
         if (result := _read(uri, StepEnd)) is not None:
-            yield _NAMES[step], (_read(uri, FailedResult) or result) if result.status == "failed" else result
+            yield _STEP_NAMES[step], (_read(uri, FailedResult) or result) if result.status == "failed" else result
 
 
 def _stored_document(plan: Plan) -> PlanDocument | None:

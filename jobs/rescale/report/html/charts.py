@@ -7,7 +7,19 @@ from collections.abc import Iterator, Sequence
 from htpy import Element, Node, div, li, span, table, tbody, td, th, thead, tr, ul
 
 from rescale.report.figures import BarCharts, Bars, Curve, Point, Sparks, StackedBar, StackedBars
-from rescale.report.html.svg import circle, drawing, g, hover_text, line, part, path, points, rect, stretched, text
+from rescale.report.html.svg import (
+    circle,
+    drawing,
+    g,
+    hover_text,
+    line,
+    path,
+    path_through,
+    percentage,
+    rect,
+    stretched,
+    text,
+)
 
 _BAR_HEIGHT, _CURVE_HEIGHT, _HEAD, _FOOT, _MARGIN = 120, 150, 14, 22, 0.06
 _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
@@ -40,7 +52,7 @@ def _columns(heights: Sequence[float], full_height: int, tooltips: Sequence[str]
     width = 1 / len(heights)
     for i, height in enumerate(heights):
         tall = max(full_height * height, 0.5 if height else 0)
-        place = {"x": part((i + 0.06) * width), "width": part(0.88 * width)}
+        place = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
         yield rect(y=f"{full_height - tall:.1f}", height=f"{tall:.1f}", **place)[
             hover_text(tooltips[i]) if tooltips else None
         ]
@@ -54,7 +66,7 @@ def _area(chart: Bars) -> Element:
     number = len(chart.heights)
     steps = min(number, _MOST_STEPS)
     chosen = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
-    outline = points([(0.0, 0.0), *chosen, (1.0, 0.0)])
+    outline = path_through([(0.0, 0.0), *chosen, (1.0, 0.0)])
     return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
 
 
@@ -62,7 +74,7 @@ def curve(figure: Curve, description: str) -> Element:
     """Return the curve with its axes, grid and dots."""
 
     def x(at: float) -> str:
-        return part(_MARGIN + at * (1 - 1.5 * _MARGIN))
+        return percentage(_MARGIN + at * (1 - 1.5 * _MARGIN))
 
     def y(at: float) -> str:
         return f"{_HEAD + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
@@ -110,7 +122,7 @@ def _stack(bar: StackedBar) -> Node:
     at = 0.0
     for segment in bar.parts:
         parts.append(
-            rect(class_=f"kind{segment.kind}", x=part(at), width=part(segment.length), height=12)[
+            rect(class_=f"kind{segment.kind}", x=percentage(at), width=percentage(segment.length), height=12)[
                 hover_text(segment.tooltip)
             ]
         )

@@ -8,7 +8,7 @@ from htpy import Element, Node, div, li, span, ul
 
 from rescale.report.figures import KeyGroupMap, Matrix, Ribbon, Strip
 from rescale.report.html.png import shades_uri
-from rescale.report.html.svg import drawing, g, hover_text, image, part, path, rect, stretched, text, thousandths
+from rescale.report.html.svg import drawing, g, hover_text, image, path, percentage, rect, stretched, text, thousandths
 
 _LABEL, _OWNERS, _CELLS, _RIBBONS, _GAP, _MARKS = 18, 18, 26, 96, 3, 12
 _NARROWEST_LABEL = 0.022
@@ -54,7 +54,7 @@ def _label(strip: Strip, y: int) -> Iterator[Node]:
 
 
 def _hot(strip: Strip, y: int) -> Iterator[Node]:
-    yield g(class_="hot")[(text(x=part(mark.at), y=y + 10)["▼", hover_text(mark.tooltip)] for mark in strip.hot)]
+    yield g(class_="hot")[(text(x=percentage(mark.at), y=y + 10)["▼", hover_text(mark.tooltip)] for mark in strip.hot)]
 
 
 def _cells(strip: Strip, y: int) -> Iterator[Node]:
@@ -66,7 +66,7 @@ def _cells(strip: Strip, y: int) -> Iterator[Node]:
     if strip.parts:
         yield g(class_="parts")[
             (
-                rect(x=part(share.start), y=y, width=part(share.end - share.start), height=_CELLS)[
+                rect(x=percentage(share.start), y=y, width=percentage(share.end - share.start), height=_CELLS)[
                     hover_text(share.tooltip)
                 ]
                 for share in strip.parts
@@ -77,7 +77,7 @@ def _cells(strip: Strip, y: int) -> Iterator[Node]:
 def _owners(strip: Strip, y: int) -> Iterator[Node]:
     yield g(class_="owners")[
         (
-            rect(x=part(share.start), y=y, width=part(share.end - share.start), height=_OWNERS - 2)[
+            rect(x=percentage(share.start), y=y, width=percentage(share.end - share.start), height=_OWNERS - 2)[
                 hover_text(share.tooltip)
             ]
             for share in strip.owners
@@ -85,7 +85,7 @@ def _owners(strip: Strip, y: int) -> Iterator[Node]:
     ]
     yield g(class_="numbers")[
         (
-            text(x=part((share.start + share.end) / 2), y=y + 12)[share.label]
+            text(x=percentage((share.start + share.end) / 2), y=y + 12)[share.label]
             for share in strip.owners
             if share.end - share.start >= _NARROWEST_LABEL
         )

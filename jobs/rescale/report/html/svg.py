@@ -26,7 +26,7 @@ def hover_text(tooltip: str) -> Element:
     return _title[tooltip]
 
 
-def part(number: float) -> str:
+def percentage(number: float) -> str:
     """Return a fraction of the width as a percentage with two decimals."""
     return f"{round(100 * number, 2):g}%"
 
@@ -36,6 +36,6 @@ def thousandths(number: float) -> str:
     return f"{round(1000 * number, 1):g}"
 
 
-def points(places: Iterable[tuple[float, float]]) -> str:
+def path_through(places: Iterable[tuple[float, float]]) -> str:
     """Return a path through the points; y goes up."""
     return "M" + "L".join(f"{thousandths(x)} {thousandths(1 - y)}" for x, y in places)

@@ -29,7 +29,7 @@ OldRowCounts = dict[tuple[str, str], CertifiedOldRows]
 
 def declared_lines(surgery: Surgery) -> list[str]:
     """Return a sentence for each difference that a `Surgery` declares."""
-    return list(_lines(surgery, {}, {}))
+    return list(_lines_of_changes(surgery, {}, {}))
 
 
 def first_lines(lines: list[str], limit: int) -> list[str]:
@@ -47,8 +47,8 @@ def exceptions_clause(surgery: Surgery) -> str:
     old_rows = f"old rows of {counted(old, 'state')}" if old else ""
     parts = (
         ("left out", old_rows),
-        ("dropped", _numbers((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
-        ("changed", _numbers((changed, "Kafka offset"))),
+        ("dropped", _counts_text((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
+        ("changed", _counts_text((changed, "Kafka offset"))),
     )
     clause = " and ".join(f"{how} ({numbers})" for how, numbers in parts if numbers)
     return f" except what was {clause}" if clause else ""
@@ -68,14 +68,14 @@ def certified_lines(certificate: Certificate) -> list[str]:
         if proof.records is not None
         for state, numbers in proof.records.old_rows.items()
     }
-    return list(_lines(certificate.surgery, records, old))
+    return list(_lines_of_changes(certificate.surgery, records, old))
 
 
-def _numbers(*parts: tuple[int, str]) -> str:
+def _counts_text(*parts: tuple[int, str]) -> str:
     return ", ".join(counted(number, noun) for number, noun in parts if number)
 
 
-def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterator[str]:
+def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows: OldRowCounts) -> Iterator[str]:
     new_ids = {operator.operator_id: operator.new_operator_id for operator in surgery.renamed}
     for operator in surgery.renamed:
         new = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
@@ -85,11 +85,11 @@ def _lines(surgery: Surgery, records: RecordCounts, old: OldRowCounts) -> Iterat
         losses = f"{human_bytes(dropped.bytes)} of state are lost"
         yield f"{_label(dropped)} is dropped: {losses}{': ' if states else ''}{states}"
     for state in surgery.dropped_states:
-        number = records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
+        number = dropped_records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
         losses = f"{counted(number, 'record')}, {_lost_bytes(state)}," if number is not None else _lost_bytes(state)
         yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses} are lost"
     for rows in surgery.old_rows:
-        numbers = old.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
+        numbers = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
             f"the state {rows.name} ({rows.type}) of {_label(rows)} loses the rows that were last accessed at or "
             f"before {instant_of(rows.until)}: {_old_rows(rows, numbers)}"

@@ -70,16 +70,19 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         if restore.refused:
             yield restore.refused
     scaled_out = [restore for restore in insight.restores if _scales_out(restore)]
-    merging = next((restore for restore in scaled_out if _merging(restore)), None)
-    splitting = next((restore for restore in scaled_out if not _merging(restore) and _has_databases(restore)), None)
+    merging = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
+    splitting = next(
+        (restore for restore in scaled_out if not _merging_subtasks(restore) and _has_databases(restore)),
+        None,
+    )
     if merging and splitting:
         yield (
             f"{restore_shape(merging)} costs Flink more than {restore_shape(splitting)}: "
-            f"{counted(_merging(merging), 'subtask')} would need several databases: each downloads them all, opens one "
-            f"and copies the rows of the others; at {restore_shape(splitting)} each subtask needs one database, and "
-            "copies no rows"
+            f"{counted(_merging_subtasks(merging), 'subtask')} would need several databases: each downloads them "
+            f"all, opens one and copies the rows of the others; at {restore_shape(splitting)} each subtask needs one "
+            "database, and copies no rows"
         )
-    if any(map(_merging, insight.restores)):
+    if any(map(_merging_subtasks, insight.restores)):
         foreign = {
             (operator.operator_id, handle)
             for restore in insight.restores
@@ -106,7 +109,7 @@ def _has_databases(restore: JobRestore) -> bool:
     return any(subtask.base is not None for operator in restore.operators for subtask in operator.subtasks)
 
 
-def _merging(restore: JobRestore) -> int:
+def _merging_subtasks(restore: JobRestore) -> int:
     """Return the number of subtasks that would copy rows from several databases into one."""
     return sum(bool(subtask.copied) for operator in restore.operators for subtask in operator.subtasks)
 
@@ -120,7 +123,7 @@ def shapes_table(insight: Insight) -> Table:
 
     The most uneven operators come first; operators with few keys are left out.
     """
-    shapes = sorted(_meaningful(insight), key=lambda shape: -_evenness_at(shape, shape.parallelism))
+    shapes = sorted(_shapes_with_enough_keys(insight), key=lambda shape: -_evenness_at(shape, shape.parallelism))
     headers = ("operator", "bytes, worst ÷ mean at parallelism", "equal key groups at", "better max parallelism")
     rows = [
         (
@@ -139,7 +142,7 @@ def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]
     return table([headers[i] for i in filled], [[row[i] for i in filled] for row in rows])
 
 
-def _meaningful(insight: Insight) -> list[ShapeAdvice]:
+def _shapes_with_enough_keys(insight: Insight) -> list[ShapeAdvice]:
     """Return the shapes of operators with enough keys that their evenness is not due to chance."""
     return [shape for shape in insight.shapes if shape.few_keys is None]
 
@@ -156,7 +159,7 @@ def _candidate(shape: ShapeAdvice, parallelism: int) -> Candidate:
 def shape_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about parallelisms that do not divide the max parallelism, hot key groups, and few keys."""
     shapes: dict[tuple[int, int], list[ShapeAdvice]] = {}
-    for shape in _meaningful(insight):
+    for shape in _shapes_with_enough_keys(insight):
         if shape.idle >= _NOTABLE_LOSS:
             shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
     for alike in shapes.values():
@@ -289,6 +292,8 @@ def insight_blocks(insight: Insight) -> list[Block]:
         *table_section(RESTORES, restores_table(insight)),
         *table_section(FORMATS, formats_table(insight)),
         *table_section(SHAPES, shapes_table(insight)),
-        *note_on_rest(len(_meaningful(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
+        *note_on_rest(
+            len(_shapes_with_enough_keys(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False
+        ),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(insight)))]

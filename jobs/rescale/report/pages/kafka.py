@@ -47,7 +47,7 @@ def _partition(position: Position, subtask: int, new_subtask: int | UnsetType) -
 
 def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:
     """Return a table with a row for each topic; nothing if there is no Kafka source."""
-    rows = [row for source in sources for row in _rows(source)]
+    rows = [row for source in sources for row in _topic_rows(source)]
     headers = ("Kafka source", "topic", "partitions", "next records", "partitions by subtask")
     return cut_table(headers, rows, "more topic", "more topics")
 
@@ -57,11 +57,13 @@ def kafka_line(source: KafkaSource) -> str:
     topics = _topics(source)
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
-    read = "; ".join(f"{counted(len(nexts), 'partition')} of {topic}, next {_range(nexts)}" for topic, nexts in topics)
+    read = "; ".join(
+        f"{counted(len(nexts), 'partition')} of {topic}, next {_offset_range(nexts)}" for topic, nexts in topics
+    )
     return f"{_label(source)}: {read}; by subtask {_old_and_new_shares(source)}"
 
 
-def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
+def _topic_rows(source: KafkaSource) -> list[tuple[str, ...]]:
     """Return a row for each topic; the first row also has the number of partitions by subtask."""
     topics = _topics(source)
     if not topics:
@@ -71,7 +73,7 @@ def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
             _label(source) if not i else "",
             topic,
             str(len(nexts)),
-            _range(nexts),
+            _offset_range(nexts),
             _old_and_new_shares(source) if not i else "",
         )
         for i, (topic, nexts) in enumerate(topics)
@@ -97,7 +99,7 @@ def _old_and_new_shares(source: KafkaSource) -> str:
     return before if after == before else f"{before} → {after}"
 
 
-def _range(nexts: list[int | str]) -> str:
+def _offset_range(nexts: list[int | str]) -> str:
     """Return the lowest and highest offset, and the start positions (`earliest`) of partitions without an offset."""
     numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]

@@ -33,7 +33,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
     ribbons: tuple[Ribbon, ...] = ()
     if new is not None:
-        sentences.append(_moves(old, new))
+        sentences.append(_moved_bytes_sentence(old, new))
         ribbons = tuple(_ribbons(old, new))
     drawn = KeyGroupMap(
         top,
@@ -63,10 +63,14 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
         ((float(cell), i, j) for i, row in enumerate(matrix) for j, cell in enumerate(row) if cell), reverse=True
     )
     rows = [
-        (_subtasks(i, old.shape, len(matrix)), _subtasks(j, new.shape, len(matrix[0])), human_bytes(cell))
+        (
+            _subtasks_of_line(i, old.shape, len(matrix)),
+            _subtasks_of_line(j, new.shape, len(matrix[0])),
+            human_bytes(cell),
+        )
         for cell, i, j in largest[: detail.rows]
     ]
-    caption = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moves(old, new)}."
+    caption = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moved_bytes_sentence(old, new)}."
     drawn = Matrix(_axis_label("old", old.shape), _axis_label("new", new.shape), shades)
     numbers = table(("from subtask", "to subtask", "bytes"), rows)
     return Figure("What moves where", caption, drawn, numbers, "the largest moves")
@@ -94,7 +98,7 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
 def _owners(side: KeyedSide) -> Iterator[Share]:
     sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
-        tooltip = f"subtask {subtask}: key groups {_range(first, end)}, {human_bytes(ends[end] - ends[first])}"
+        tooltip = f"subtask {subtask}: key groups {_range_text(first, end)}, {human_bytes(ends[end] - ends[first])}"
         yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
@@ -102,13 +106,12 @@ def _parts(sizes: Sequence[int], number: int) -> Iterator[Share]:
     ends = list(accumulate(sizes, initial=0))
     cuts = [part * len(sizes) // number for part in range(number + 1)]
     for first, end in pairwise(cuts):
-        tooltip = (
-            f"key group{'s' if end - first > 1 else ''} {_range(first, end)}: {human_bytes(ends[end] - ends[first])}"
-        )
+        key_groups = f"key group{'s' if end - first > 1 else ''} {_range_text(first, end)}"
+        tooltip = f"{key_groups}: {human_bytes(ends[end] - ends[first])}"
         yield Share(first / len(sizes), end / len(sizes), "", tooltip)
 
 
-def _range(first: int, end: int) -> str:
+def _range_text(first: int, end: int) -> str:
     return str(first) if end - first == 1 else f"{first}-{end - 1}"
 
 
@@ -151,7 +154,7 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
         )
 
 
-def _moves(old: KeyedSide, new: KeyedSide) -> str:
+def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
     """Return a sentence on how many bytes go to another subtask."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
@@ -168,7 +171,7 @@ def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     for side in operator.sides:
         held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
         rows += [
-            (side.name, subtask, _range(*ranges[subtask]), human_bytes(held[subtask]))
+            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(held[subtask]))
             for subtask in _shown_subtasks(held, detail.rows)
         ]
     return table(("", "subtask", "key groups", "keyed state"), rows)
@@ -203,7 +206,7 @@ def _expected_note(side: KeyedSide) -> str:
     return "" if side.exact else ", bytes expected"
 
 
-def _subtasks(line: int, shape: KeyedShape, lines: int) -> str:
+def _subtasks_of_line(line: int, shape: KeyedShape, lines: int) -> str:
     """Return the numbers of the subtasks that share a row or column of the matrix."""
     first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
-    return _range(first, end)
+    return _range_text(first, end)
