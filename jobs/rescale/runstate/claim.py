@@ -77,7 +77,7 @@ def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Write nothing."""
     refuse_unsafe_target(plan)
     if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
-        _refuse_foreign_files(plan, open_store(plan.target))
+        _refuse_unplanned_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
         raise RequestError(
@@ -118,24 +118,25 @@ def planned_names(plan: Plan) -> PlannedNames:
     return PlannedNames(frozenset(file for file, _ in streams_by_name), directories, plan.prepared)
 
 
-def _refuse_foreign_files(plan: Plan, store: Store) -> None:
+def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
     planned = planned_names(plan)
     if store.stat(plan.target) is not None:
         raise RequestError(
             "the target is a file", path=plan.target, advice="choose a directory that does not exist yet"
         )
     entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
-    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
+    unplanned = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
     published = any(name(entry.uri) == "_metadata" for entry in entries)
     if published and claimed_by(plan.target) != plan.digest:
-        foreign.append(places_of(plan).metadata)
-    if foreign:
+        unplanned.append(places_of(plan).metadata)
+    if unplanned:
         raise RequestError(
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=_published_result(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
-            advice=_occupied_advice(plan.target, published, foreign),
+            found=_published_result(plan.target, published)
+            or f"other files ({len(unplanned)}), such as {min(unplanned)}",
+            advice=_occupied_advice(plan.target, published, unplanned),
         )
 
 
@@ -153,10 +154,10 @@ def _published_result(target: str, published: bool) -> str | None:
     return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
-def _occupied_advice(target: str, published: bool, foreign: Sequence[str]) -> str:
-    """Return advice for a target that holds `foreign` files, which are not this plan's."""
+def _occupied_advice(target: str, published: bool, unplanned: Sequence[str]) -> str:
+    """Return advice for a target that holds `unplanned` files, which are not this plan's."""
     if published:
         return "name another target"
-    if not any(plan_in_name(name(uri)) for uri in foreign):
+    if not any(plan_in_name(name(uri)) for uri in unplanned):
         return "name another target, or move these files away: Rescale did not write them, so discard keeps them"
     return Advice("name another target, or remove what an unpublished run left: ", command("discard", quoted(target)))
