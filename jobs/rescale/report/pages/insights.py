@@ -259,7 +259,10 @@ def _remedies(keys: HandPickedKeys) -> str:
         "it emits follow the barrier, and are lost if the job fails)"
     )
     if keys.dealt:
-        ways += f". The list state beside the keys ({', '.join(keys.dealt)}) goes to other subtasks than the keys"
+        ways += (
+            f". List state ({', '.join(keys.dealt)}) does not follow the keys: its elements are dealt round robin, so "
+            "they may be restored to other subtasks than the keys that they belong to"
+        )
     return ways
 
 
