@@ -149,7 +149,7 @@ def test_foreign_directory_in_place_of_the_documents_is_an_error(tmp_path: Path)
 def test_target_around_the_source_is_an_error() -> None:
     (check,) = checked(str(Path(SOURCE).parent), SOURCE)
     assert check.outcome is CheckOutcome.ERROR
-    assert "neither inside the source nor around it" in check.result
+    assert "must not lie inside the source, nor contain it" in check.result
 
 
 def test_read_only_directory_is_an_error(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhil
                 execute_without_spark(plan)
 
         monkeypatch.setattr(store, "delete", stood_still)
-        with pytest.raises(RequestError, match="a run has claimed the target meanwhile") as caught:
+        with pytest.raises(RequestError, match="a run has claimed the target since this discard began") as caught:
             discard(plan.target)
         assert plan.digest[:8] in str(caught.value.found)
         assert state_of(plan.target, plan.digest) is State.PUBLISHED

@@ -36,7 +36,7 @@ def documents(target: Path) -> Path:
     ],
 )
 def test_target_in_or_around_the_source_is_refused(source: str, target: str) -> None:
-    with pytest.raises(RequestError, match="neither inside the source nor around it"):
+    with pytest.raises(RequestError, match="must not lie inside the source, nor contain it"):
         refuse_overlap(source, target)
 
 

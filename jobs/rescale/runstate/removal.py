@@ -244,14 +244,14 @@ def _refuse_overtaken(target: str, digest: str | None) -> None:
     """
     if digest is None and (claim := claim_on(target)) is not None:
         raise RequestError(
-            "a run has claimed the target meanwhile",
+            "a run has claimed the target since this discard began",
             path=target,
             found=claim,
             advice=Advice("check that run; to remove its files as well: ", command("discard", quoted(target))),
         )
     if digest is not None and not is_being_discarded(target):
         raise RequestError(
-            "another discard of this target has ended meanwhile",
+            "another discard of this target has ended since this one began",
             path=target,
             advice=Advice("check which files are left; to remove them as well: ", command("discard", quoted(target))),
         )

@@ -33,7 +33,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
     )
     if by_name or _overlaps_on_disk(snapshot, target):
         raise RequestError(
-            "the target must be neither inside the source nor around it",
+            "the target must not lie inside the source, nor contain it",
             path=target,
             expected=f"{target} and {beside(target)} outside {snapshot}",
             advice="name another target directory",
