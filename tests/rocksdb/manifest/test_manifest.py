@@ -194,7 +194,7 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
         ([START, ADD_STATE, NEW_FILE + new_file(10, level=1) + OF_STATE], "added twice"),
         ([START, ADD_STATE, NEW_FILE, NEW_FILE + OF_STATE], "same number"),
         ([START, ADD_STATE, new_file(50) + OF_STATE], "not below the next file number"),
-        ([START, ADD_STATE, new_file(10, sequence=10) + OF_STATE], "sequence numbers above the last one"),
+        ([START, ADD_STATE, new_file(10, sequence=10) + OF_STATE], "sequence numbers above the last sequence number"),
         ([START, ADD_STATE, new_file(10, smallest=b"\x03") + OF_STATE], "smallest"),
         ([START, varint(103) + varint(0) + varint(10) + varint(9) + slice_(b"short")], "sequence number"),
         ([START, b"\xff" * 11], "varint has more than 32 bits"),
