@@ -21,6 +21,7 @@ from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.live.watch import Watch
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.cli.main import main
+from rescale.following.round_plan import plan_round
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -277,16 +278,29 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
 
 
 @pytest.mark.slow
-def test_job_that_ends_while_it_is_followed_is_left_alone(cluster: SessionCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_job_that_ends_while_it_is_followed_is_left_alone(
+    cluster: SessionCluster, tmp_path: Path, is_awaited: bool
+) -> None:
+    """If a round was skipped because of records in flight, the run waits for a checkpoint that never comes."""
     story = begin(cluster, tmp_path / "ended")
+    plans: list[object] = []
 
-    def report(_: Watch, *__: object) -> None:
+    def end(*_: object) -> None:
         with cluster.open() as flink:
             flink.cancel(story.job_id)
         wait_until(lambda: not cluster.alive(), "the job to end")
 
+    def plan(*given: Any, **more: Any) -> Any:
+        plans.append(given)
+        if len(plans) == 1 or not is_awaited:
+            return plan_round(*given, **more)
+        end()
+        raise UnsupportedError("it holds records in flight")
+
     with (
-        patch.object(Watch, "report", report),
+        patch.object(Watch, "report", (lambda *_, **__: None) if is_awaited else lambda *_, **__: end()),
+        patch("rescale.following.follower.plan_round", plan),
         pytest.raises(RequestError, match="the job has ended while it was followed"),
     ):
         story.follow()

@@ -140,8 +140,10 @@ class JobRecord(NamedTuple):
         if self.old_job.is_replaced:
             raise RequestError(
                 "the job was redeployed since this run looked at it, so the run does not stop it",
+                path=self.old_job.flink,
                 operator=self.old_job.name,
                 expected=f"savepointRedeployNonce {self.old_job.nonce}",
+                found="another one",
                 advice="clear all tasks of this run, or trigger another one",
             )
         self.note_checkpoint(checkpoint)
