@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.operator_shapes import Shape, good_max_parallelism, new_shapes
 from rescale.planning.request.request import Request
 from rescale.text.errors import RequestError
-from support.synthetic import operator
+from support.synthetic import header_of, keyed_stream, operator
 
 COUNTS, SINK, SINGLE = operator("counts"), operator("sink", parallelism=3), operator("all", 1, 1)
 OPERATORS = (COUNTS, SINK, SINGLE)
@@ -91,6 +92,30 @@ def test_refusal_of_a_parallelism_advises_a_good_max_parallelism() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         shape(for_all=200)
     assert "--max-parallelism 1800 " in str(caught.value.advice)
+
+
+@pytest.mark.parametrize(
+    ("keyed_maxima", "parallelism", "advised"),
+    [((1000,), 200, 1000), ((1000, 1), 200, 1000), ((1000, 500), 200, 1800), ((150,), 200, 1800), ((), 200, 1800)],
+)
+def test_refusal_advises_the_max_parallelism_of_keyed_state_where_that_is_enough(
+    keyed_maxima: tuple[int, ...], parallelism: int, advised: int
+) -> None:
+    """Jobs that set a max parallelism often set it for their keyed operators only."""
+    keyed = [
+        operator(
+            f"keyed {maximum}",
+            1,
+            maximum,
+            keyed=(keyed_stream(0, {0: 1}, Framing.CANONICAL, header_of("sum"), first=0, last=maximum - 1),),
+        )
+        for maximum in keyed_maxima
+    ]
+    with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
+        new_shapes((COUNTS, *keyed), Request("/s", "/t", {"": parallelism}))
+    assert caught.value.operator == "counts"
+    assert caught.value.advice is not None
+    assert f"--max-parallelism {advised}" in f"{caught.value.advice} ".split("is a good one")[0]
 
 
 def test_max_parallelism_below_the_stored_parallelism_is_refused_with_advice() -> None:

@@ -62,12 +62,12 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
             parallelisms.get(operator_id) or (not stays and request.parallelism.get("")) or operator.parallelism
         )
         maximum = maxima.get(operator_id) or (not stays and request.max_parallelism.get("")) or operator.max_parallelism
-        _refuse_shape(operator, parallelism, maximum)
+        _refuse_shape(operator, parallelism, maximum, operators)
         shapes[operator.operator_id] = Shape(parallelism, maximum)
     return shapes
 
 
-def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
+def _refuse_shape(operator: Operator, parallelism: int, maximum: int, operators: Sequence[Operator]) -> None:
     if maximum == 1 != operator.max_parallelism:
         raise RequestError(
             "an operator cannot get max parallelism 1, with which Flink marks operators that can only have one subtask",
@@ -76,7 +76,7 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
             advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
         )
     if parallelism > maximum:
-        raise _above_maximum_error(operator, parallelism, maximum)
+        raise _above_maximum_error(operator, parallelism, maximum, operators)
 
 
 def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
@@ -98,12 +98,22 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     return {operator_id: values[selector] for operator_id, selector in selected.items()}
 
 
-def _above_maximum_error(operator: Operator, parallelism: int, maximum: int) -> RequestError:
+def _above_maximum_error(
+    operator: Operator, parallelism: int, maximum: int, operators: Sequence[Operator]
+) -> RequestError:
+    keyed_maxima = {other.max_parallelism for other in operators if other.keyed_headers} - {1}
+    suits_all = len(keyed_maxima) == 1 and parallelism <= min(keyed_maxima)
     if operator.max_parallelism == 1:
         advice = Advice(
             "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
             "if the job's code set its max parallelism to 1, ask for another one, too: ",
             mention("max-parallelism", f"{operator.label}={good_max_parallelism(parallelism, maximum)}"),
+        )
+    elif suits_all and maximum == operator.max_parallelism:
+        advice = Advice(
+            "request less; or ask for the max parallelism of the operators with keyed state, whose records then stay "
+            "as they are: ",
+            mention("max-parallelism", min(keyed_maxima)),
         )
     else:
         changed = parallelism != operator.parallelism
