@@ -6,14 +6,28 @@ from pathlib import Path
 
 import pytest
 
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError, UnsupportedError
 from support import snapshots
 from support.pipeline import plan_rescale
-from support.snapshot_bytes import CUSTOM, LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state, state
+from support.snapshot_bytes import (
+    CUSTOM,
+    LONG,
+    RUNTIME,
+    STRING,
+    VOID_NAMESPACE,
+    keyed_header,
+    keyed_state,
+    optional_map,
+    snapshot,
+    state,
+    utf,
+)
 from support.written import UID, write_savepoint
 
 HASH = "keys_of_mine:hash_code"
+UUID = snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("java.util.UUID") + optional_map({}) * 3)
 TOTAL, LIST = keyed_state("total"), keyed_state("list", CUSTOM, "LIST")
 MAP, BY_NAME = (
     keyed_state("map", CUSTOM, "MAP"),
@@ -28,15 +42,20 @@ def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dic
     return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize(("maximum", "key_hash"), [("1000", (HASH,)), ("64", (HASH,)), ("1000", ())])
+@pytest.mark.parametrize(("key", "key_type"), [(CUSTOM, "com.example.Money$Snapshot"), (UUID, "Kryo java.util.UUID")])
 @pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
-def test_keys_without_a_known_end_are_refused(open_ended: bytes, maximum: str, tmp_path: Path) -> None:
-    """The serializer of keys is unknown, and what follows the key has no fixed length."""
-    header = keyed_header(TOTAL, open_ended, key=CUSTOM)
+def test_keys_without_a_known_end_are_refused(
+    open_ended: bytes, key: bytes, key_type: str, maximum: str, key_hash: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The serializer of keys is unknown, and what follows the key has no fixed length. A function cannot help."""
+    header = keyed_header(TOTAL, open_ended, key=key)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as refused:
-        planned(tmp_path, header, maximum, HASH)
+        planned(tmp_path, header, maximum, *key_hash)
     assert refused.value.operator == operator_id_of_uid(UID)
     assert refused.value.state in ("map", "by name")
+    assert refused.value.found == f"keys of the type {key_type}"
+    assert refused.value.advice == DIVISORS_NEED_NO_HASH
 
 
 def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.key_function import FunctionHash, is_function_name
 from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import Program, compile_if_known
+from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 from rescale.text.errors import IntegrityError, UnsupportedError
@@ -40,6 +41,7 @@ class CompositeKeys:
     def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
         self._program = program
         self._function = function
+        self._key_type = type_name(header.key_serializer)
         self._names = header.names
         self._key_offsets = key_offsets(header)
         self._min_tail = np.zeros(len(header.states), np.int64)
@@ -84,6 +86,7 @@ class CompositeKeys:
             raise UnsupportedError(
                 "the end of the keys is unknown: neither the key nor the namespace after it has a known size",
                 state=self._names[states[int(np.argmax(unclear))]],
+                found=f"keys of the type {self._key_type}",
                 advice=DIVISORS_NEED_NO_HASH,
             )
 
