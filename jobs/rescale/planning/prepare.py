@@ -11,7 +11,7 @@ from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.refusals import refuse_changelog
+from rescale.planning.refusals import refuse_changelog, refuse_heap
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
@@ -60,6 +60,9 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
+    for operator in snapshot.operators:
+        if operator.entry.operator_id in rekeyed:
+            refuse_heap(operator)  # no hash of keys helps where entries cannot be read
     if rekeyed:
         from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy, too
 

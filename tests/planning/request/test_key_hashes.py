@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
-from rescale.flink.advice import DIVISORS_NEED_NO_HASH
+from rescale.flink.advice import DIVISORS_NEED_NO_HASH, RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError, UnsupportedError
 from support import snapshots
@@ -17,6 +18,7 @@ from support.snapshot_bytes import (
     RUNTIME,
     STRING,
     VOID_NAMESPACE,
+    i32,
     keyed_header,
     keyed_state,
     optional_map,
@@ -24,7 +26,7 @@ from support.snapshot_bytes import (
     state,
     utf,
 )
-from support.written import UID, write_savepoint
+from support.written import UID, write_heap_savepoint, write_savepoint
 
 HASH = "keys_of_mine:hash_code"
 UUID = snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("java.util.UUID") + optional_map({}) * 3)
@@ -56,6 +58,18 @@ def test_keys_without_a_known_end_are_refused(
     assert refused.value.state in ("map", "by name")
     assert refused.value.found == f"keys of the type {key_type}"
     assert refused.value.advice == DIVISORS_NEED_NO_HASH
+
+
+def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_path: Path) -> None:
+    """Entries of the heap have no lengths, so no max parallelism helps, not even a divisor."""
+    groups = {
+        group: i32(group) + b"".join(struct.pack(">hi", number, 0) for number in range(2)) for group in range(128)
+    }
+    source = write_heap_savepoint(tmp_path / "source", [keyed_header(TOTAL, MAP, key=UUID)], groups, 128)
+    for maximum in ("1000", "64"):
+        with pytest.raises(UnsupportedError, match="entries of the heap's format have no lengths") as refused:
+            plan_rescale(source, str(tmp_path / "target"), max_parallelism=[maximum])
+        assert refused.value.advice == RESCALE_CANONICAL_SAVEPOINT
 
 
 def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
