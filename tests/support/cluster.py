@@ -7,10 +7,13 @@ import os
 import secrets
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
+
+import httpx
 
 from rescale.demo.processes import free_port
 from support import airflow_server
@@ -22,6 +25,9 @@ IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s
 """Variables that name images which the cluster has or can pull."""
 
 T = TypeVar("T")
+
+_LOOK_SECONDS = 2.0
+_PATIENCE_SECONDS = 10.0
 
 S3_SECRET = "rescale-s3"
 S3_TLS = "https://s3:5443"
@@ -175,19 +181,32 @@ class Namespace:
 
     @contextmanager
     def forward(self, service: str, port: int) -> Iterator[int]:
-        """Forward a port of this machine to a service's port during the block."""
+        """Forward a port of this machine to a service's port, which speaks HTTP, during the block.
+
+        `kubectl port-forward` carries all connections over one, which may hang for good after some thousand of them. So
+        it is started again when no answer comes through it. Its clients then lose their connections, and repeat.
+        """
         local = free_port()
-        process = subprocess.Popen(
-            ["kubectl", "--namespace", self.name, "port-forward", f"service/{service}", f"{local}:{port}"],
-            stdout=subprocess.PIPE,
-        )
+        command = ["kubectl", "--namespace", self.name, "port-forward", f"service/{service}", f"{local}:{port}"]
+        forwarding = _started(command)
+        assert forwarding.poll() is None, "kubectl port-forward ended"
+        ended = threading.Event()
+
+        def watch() -> None:
+            nonlocal forwarding
+            while not ended.wait(_LOOK_SECONDS):
+                if not _answers(local):
+                    _end(forwarding)
+                    forwarding = _started(command)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
         try:
-            assert process.stdout is not None
-            assert process.stdout.readline(), "kubectl port-forward ended"
             yield local
         finally:
-            process.terminate()
-            process.wait()
+            ended.set()
+            watcher.join()
+            _end(forwarding)
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
@@ -228,6 +247,28 @@ class Namespace:
             keys = [f"--from-literal={name}={server.environment[name]}" for name in server.environment if "KEY" in name]
             self.kubectl("create", "secret", "generic", S3_SECRET, *keys)
             yield server
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start kubectl, and wait until it forwards the port or has ended."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()
+
+
+def _answers(port: int) -> bool:
+    """Return whether an HTTP server answers on a port of this machine within a few seconds, with whatever status."""
+    try:
+        httpx.head(f"http://127.0.0.1:{port}/", timeout=_PATIENCE_SECONDS)
+    except httpx.HTTPError:
+        return False
+    return True
 
 
 def wait_for(ask: Callable[[], T | None], what: str) -> T:
