@@ -110,7 +110,7 @@ class Follower:
                 self.say(f"going on after round {newest.number}, waiting for a checkpoint after {newest.checkpoint}")
             while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
                 rounds += newest is not None
-                newest = self._compare_records(self.next_round())
+                newest = self.next_round()
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
                 report(newest, "nothing" if ended else _awaited_event(newest, pause))
@@ -174,7 +174,10 @@ class Follower:
         return (number is not None and number > newest.checkpoint) or has_begun_anew(self.job.checkpoints, newest)
 
     def next_round(self) -> Round:
-        """Wait for a checkpoint after that of the newest round, and make its round."""
+        """Wait for a checkpoint after that of the newest round, and make its round.
+
+        Raises `IntegrityError` if the round is the first one after a base, and differs from its checkpoint.
+        """
         before = self.newest_round()
         newest = -1 if before is None else before.checkpoint
         while True:
@@ -190,7 +193,7 @@ class Follower:
                 continue
             finished = self._make_round(planned)
             self._prune(finished)
-            return finished
+            return self._compare_records(finished)
 
     def plan_last(self) -> RoundPlan:
         """Plan the last round, into the target itself.
