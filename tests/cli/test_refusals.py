@@ -53,8 +53,18 @@ def refusal(capsys: Captured, source: Path | str, target: Path, *more: str) -> A
     code = main(["run", str(source), "--target", str(target), *more, "--output", "json"])
     error = json.loads(capsys.readouterr().out)
     assert code == error["exit_code"] == 3, error
+    assert error["advice"]
     assert not list(target.parent.glob(f"{target.name}*"))
     return error
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_truncated_metadata_is_refused(capsys: Captured, source: Path, size: int, tmp_path: Path) -> None:
+    metadata = source / "_metadata"
+    metadata.write_bytes(metadata.read_bytes()[:size])
+    error = refusal(capsys, source, tmp_path / "target")
+    assert error["what"] == "the data ends too early"
+    assert "another snapshot" in error["advice"]
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
@@ -298,7 +308,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     ),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
     "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
-    "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", ""),
+    "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", "another snapshot"),
     "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
     "states differ": (with_other_headers(LONG, DATE), "registered the same state in different ways", "same types"),
 }
@@ -312,7 +322,7 @@ def test_unsupported_or_damaged_rocksdb_directory_is_refused(
     change(source)
     error = refusal(capsys, source, tmp_path / "target", "--format", "canonical")
     assert said in error["what"], error
-    assert advised in error.get("advice", ""), error
+    assert advised in error["advice"], error
     if what != "parallelism":
         assert error["operator"], error
 

@@ -20,6 +20,7 @@ from rescale.text.errors import (
     SnapshotError,
     StoreError,
     UnsupportedError,
+    shown,
     unexpected,
 )
 
@@ -107,6 +108,12 @@ def test_located_keeps_details_that_an_error_has() -> None:
     error = SnapshotError("damaged", offset=3)
     assert error.located(path="/a", offset=9) is error
     assert (error.path, error.offset) == ("/a", 3)
+
+
+def test_damage_has_advice_where_it_is_shown() -> None:
+    assert "another snapshot" in str(shown(SnapshotError("damaged", offset=3)).advice)
+    assert shown(SnapshotError("damaged", advice="look again")).advice == "look again"
+    assert shown(RequestError("no")).advice is None
 
 
 def test_numpy_offset_is_written_as_a_number() -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
-from rescale.text.errors import RequestError, StoreError, unexpected
+from rescale.text.errors import RequestError, StoreError, shown
 
 _STEPS = """\
 Show what is in the snapshot:
@@ -163,7 +163,7 @@ def _execute(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        rescale_error = unexpected(error)
+        rescale_error = shown(error)
         output.error(rescale_error)
         return rescale_error.exit_code
     except KeyboardInterrupt as interruption:

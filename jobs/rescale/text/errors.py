@@ -251,6 +251,14 @@ def unexpected(exception: Exception) -> RescaleError:
     return InternalError.from_exception(exception)
 
 
+def shown(exception: Exception) -> RescaleError:
+    """Return the error to show to a user for any exception; damage has the same advice wherever it is found."""
+    error = unexpected(exception)
+    if isinstance(error, SnapshotError):
+        error.located(advice="use another snapshot: this one is damaged, or was changed after Flink had written it")
+    return error
+
+
 @contextmanager
 def located(**details: Any) -> Iterator[None]:
     """Set the given details where an error of Rescale that is raised in the block has None."""

@@ -22,6 +22,7 @@ from rescale.flink.metadata.operator_handles import read_operator
 from rescale.flink.metadata.operator_states import read_operator_states
 from rescale.flink.metadata.properties import read_properties
 from rescale.text.errors import UnsupportedError
+from rescale.text.units import counted
 
 
 def read_metadata(data: bytes, path: str) -> Metadata:
@@ -101,4 +102,4 @@ def _read_master(reader: ByteReader) -> MasterState:
 
 def _check_end(reader: ByteReader) -> None:
     if reader.remaining:
-        raise reader.error("bytes after the end", expected="nothing", found=f"{reader.remaining} bytes")
+        raise reader.error("bytes after the end", expected="nothing", found=counted(reader.remaining, "byte"))

@@ -30,6 +30,7 @@ from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
 from rescale.snapshot.locate import WRITTEN, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import SnapshotError
 
 _EditElement = Callable[[bytes, Edit], bytes | None]
@@ -42,7 +43,10 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
     try:
         return _changed(snapshot, changes)
     except (UnreadError, UnknownVersionError) as error:
-        raise SnapshotError(f"the request changes Kafka offsets that cannot be read: {error}") from None
+        raise SnapshotError(
+            f"the request changes Kafka offsets that cannot be read: {error}",
+            advice=Advice("leave the offsets as they are, or leave the operator out (", mention("drop", "UID"), ")"),
+        ) from None
 
 
 def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
