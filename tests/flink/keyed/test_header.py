@@ -158,6 +158,16 @@ def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, na
         assert error.value.state == named
 
 
+@pytest.mark.parametrize(
+    ("value", "other", "said"),
+    [(INT, LONG, "VALUE of Int and VALUE of Long"), (WIDE, UNLIKE, "with serializers that differ")],
+)
+def test_contradicting_states_are_named_by_their_types(value: bytes, other: bytes, said: str) -> None:
+    with pytest.raises(SnapshotError) as error:
+        merge_keyed_headers([keyed(keyed_state("a", of)) for of in (value, other)])
+    assert said in str(error.value.found)
+
+
 def operator(lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **form: object) -> OperatorStateHeader:
     return read_operator_state_header(operator_header(lists, maps, **form), "a file")
 

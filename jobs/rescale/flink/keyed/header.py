@@ -139,10 +139,14 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
 def _merged_state(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
     info = covering(infos)
     if info is None:
+        types = sorted({f"{other.state_type} of {_names(other.content_serializers)}" for other in infos})
         raise SnapshotError(
             "subtasks of the same operator registered the same state in different ways",
             state=name,
-            advice="restore the job with the same types in all subtasks, and take another savepoint",
+            expected="the same type and the same serializers in all subtasks",
+            found=" and ".join(types) if len(types) > 1 else f"{types[0]}, with serializers that differ",
+            advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
+            "same, a file is damaged: take another snapshot",
         )
     return info
 
