@@ -201,7 +201,15 @@ def test_follower_with_another_shape_is_refused(job: Checkpoints, home: str) -> 
     follow(follower_of(job, home), 0)
     with pytest.raises(RequestError) as caught:
         follow(follower_of(job, home, shape={**SHAPE, "parallelism": ["4"]}), 1)
-    assert "4" in str(caught.value.expected)
+    assert "parallelism 4, max-parallelism 1000" in str(caught.value.expected)
+
+
+@pytest.mark.parametrize("wrong", ["chk-3", "chk-3/_metadata"])
+def test_a_checkpoint_is_refused_as_the_directory_of_checkpoints(job: Checkpoints, home: str, wrong: str) -> None:
+    follower = follower_of(job, home)
+    with pytest.raises(RequestError, match="not a directory with the checkpoints of a job"):
+        follow(replace(follower, job=replace(follower.job, checkpoints=join(job.directory, wrong))), 0)
+    assert not open_store(home).list(beside(follower.target))
 
 
 def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:

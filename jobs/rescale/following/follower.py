@@ -22,7 +22,13 @@ from dataclasses import dataclass, field, replace
 from rescale.following.leaving import finish_discard, may_be_discarded
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
-from rescale.following.starts import forget_earlier_start, has_begun_anew, take_over, waiting_sentence
+from rescale.following.starts import (
+    forget_earlier_start,
+    has_begun_anew,
+    refuse_no_directory,
+    take_over,
+    waiting_sentence,
+)
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -243,6 +249,7 @@ class Follower:
 
     def _begin(self) -> None:
         self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
+        refuse_no_directory(self.job.checkpoints)
         self.take_over()
         state = state_of(self.target, claimed_by(self.target))
         if state is not State.FREE and not may_be_discarded(self.target, self.job):

@@ -34,7 +34,7 @@ from rescale.snapshot.reading.discovery import (
 )
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
@@ -71,6 +71,19 @@ def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
     uri = join(checkpoint_directory(checkpoints, number), METADATA)
     written = open_store(uri).modified(uri)
     return written is not None and newest.taken is not None and written.timestamp() > newest.taken
+
+
+def refuse_no_directory(checkpoints: str) -> None:
+    """Raise `RequestError` for a snapshot or a file: a follower would wait there for ever for a checkpoint."""
+    for uri in (checkpoints, join(checkpoints, METADATA)):
+        if exists(uri):
+            raise RequestError(
+                "this is not a directory with the checkpoints of a job",
+                path=checkpoints,
+                expected="a directory in which the job makes its checkpoints (chk-N)",
+                found=f"the file {uri}",
+                advice=Advice("name the directory above the checkpoint; for a single snapshot: ", command("run")),
+            )
 
 
 def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[str]) -> bool:

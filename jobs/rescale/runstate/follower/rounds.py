@@ -209,7 +209,11 @@ def _document_place(target: str, checkpoint: int) -> str:
 
 
 def _job_in_words(job: FollowedJob) -> str:
-    options = [f"{option} {value}" for option, value in job.options.items() if value]
+    options = [
+        f"{option} {value if isinstance(value, str) else ' '.join(value)}"
+        for option, value in job.options.items()
+        if value
+    ]
     return ", ".join([job.checkpoints, *options])
 
 
