@@ -78,12 +78,16 @@ class Insight:
 
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
-    """Return the insight into a snapshot without a plan."""
+    """Return the insight into a snapshot without a plan.
+
+    Flink restores nothing if files are missing or damaged; sizes without those of missing files say nothing.
+    """
     snapshot = with_measured_databases(snapshot)
+    is_read = not any(operator.unread for operator in snapshot.operators)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
-        tuple(_scaled_restores(snapshot)),
-        tuple(_advice(operator, operator.parallelism) for operator in _keyed_operators(snapshot)),
+        tuple(_scaled_restores(snapshot)) if is_read and not snapshot.missing else (),
+        () if snapshot.missing else tuple(_advice(o, o.parallelism) for o in _keyed_operators(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
         tuple(_key_groups(operator) for operator in _keyed_operators(snapshot)),

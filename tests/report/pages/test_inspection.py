@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rescale.flink.release_line import RELEASE_LINES
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
 from rescale.report.pages.inspection import inspection, inspection_page, inspection_text
 from rescale.report.renderers.markdown import render_markdown
-from rescale.snapshot.reading.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_readable, open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
 from support.synthetic import element_stream, operator, own_stream, snapshot
@@ -78,6 +79,18 @@ def test_inspection_has_the_kind_of_snapshot_and_the_flink_version(name: str, ki
 def test_inspection_without_names_asks_for_a_list_of_uids(known: tuple[tuple[str, str], ...], said: bool) -> None:
     text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
     assert ("give a list of their uids" in text) == said
+
+
+@pytest.mark.parametrize("size", [None, 1])
+def test_inspection_of_a_damaged_snapshot_estimates_no_restore(tmp_path: Path, size: int | None) -> None:
+    """Flink restores no snapshot with a missing or truncated file, so its cost and its evenness would be wrong."""
+    assert shown("2-clicks").insight.restores
+    place = relocated("2-clicks", tmp_path / "source")
+    largest = max((file for file in place.iterdir() if file.name != "_metadata"), key=lambda file: file.stat().st_size)
+    largest.unlink() if size is None else os.truncate(largest, size)
+    document = inspection(open_readable(str(place)))
+    assert not document.insight.restores
+    assert bool(document.insight.shapes) == (size is not None)
 
 
 def test_keyed_states_are_shown_with_their_types() -> None:
