@@ -78,8 +78,9 @@ def test_digest_of_certificate_is_that_of_its_compact_json_with_sorted_keys() ->
 
 
 def test_missing_certificate_is_a_request_error(target: Path) -> None:
-    with pytest.raises(RequestError, match="no certificate"):
+    with pytest.raises(RequestError, match="no certificate") as caught:
         read_certificate(str(target))
+    assert "a published result" in str(caught.value.expected)
 
 
 @pytest.mark.parametrize(

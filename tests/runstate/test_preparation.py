@@ -23,6 +23,7 @@ from rescale.runstate.removal import discard
 from rescale.storage.locations import join, name
 from rescale.storage.store import Pin, open_store
 from rescale.text.errors import IntegrityError, RequestError, StoreError
+from support import snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import new_home, unprotected_store
@@ -153,6 +154,16 @@ def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: 
     with pytest.raises(RequestError, match="takes no SST file of the source as it is"):
         begin_preparing(plan)
     assert not open_store(target).list(beside(target))
+
+
+@pytest.mark.parametrize(
+    ("fixture", "said"), [("2-rocksdb-checkpoint", "they go into _metadata"), ("2-clicks", "no SST file to copy")]
+)
+def test_refused_preparation_says_which_sst_files_there_are(tmp_path: Path, fixture: str, said: str) -> None:
+    plan = prepare(make_request(snapshots.directory(fixture), str(tmp_path / "target"), SHAPE), ahead=True).plan
+    with pytest.raises(RequestError) as caught:
+        begin_preparing(plan)
+    assert said in str(caught.value.found)
 
 
 def do_before_copy(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: int) -> None:

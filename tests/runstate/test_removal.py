@@ -99,7 +99,8 @@ def test_discard_is_refused_where_rescale_left_no_file(plan: Plan) -> None:
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
     with pytest.raises(RequestError, match="no run of Rescale has left files here") as caught:
         discard(plan.target)
-    assert (caught.value.path, "1 files" in str(caught.value.found)) == (plan.target, True)
+    assert (caught.value.path, "1 file," in str(caught.value.found)) == (plan.target, True)
+    assert "name the target" in str(caught.value.advice)
     assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 

@@ -153,4 +153,10 @@ def plan_from_json(document: bytes, path: str) -> Plan:
             )
         return msgspec.json.decode(document, type=Plan)
     except DECODE_ERRORS as error:
-        raise SnapshotError(f"this file is not a plan: {error}", path=path) from None
+        raise SnapshotError(
+            "this file is not a plan",
+            path=path,
+            expected="a plan-….json, as a run puts it beside its target",
+            found=error,
+            advice="name such a file, or plan again",
+        ) from None

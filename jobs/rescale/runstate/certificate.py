@@ -213,7 +213,12 @@ def read_certificate(target: str) -> Certificate:
     """
     uri = certificate_place(target)
     if not exists(uri):
-        raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
+        raise RequestError(
+            "the result has no certificate",
+            path=uri,
+            expected="a published result, with its documents beside it",
+            advice=Advice("name the target of ", command("run"), ", which writes the certificate"),
+        )
     try:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
         digest = fields.pop(_DIGEST, None)

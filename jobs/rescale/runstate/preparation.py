@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from rescale.plan.new_streams import CopiedFile
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
 from rescale.runstate.claim import refuse_unavailable_target
@@ -74,10 +75,13 @@ def begin_preparing(plan: Plan) -> None:
     file that can be copied ahead.
     """
     if not prepared_sizes(plan):
+        copied = (s for operator in plan.operators for s in operator.streams if isinstance(s, CopiedFile))
+        has_tables = any(stream.local_name.endswith(".sst") for stream in copied)
         raise RequestError(
             "the result takes no SST file of the source as it is, so nothing can be copied ahead",
             path=plan.source,
             expected="RocksDB with incremental checkpoints, whose files are copied, and the same max parallelism",
+            found="only SST files so small that they go into _metadata" if has_tables else "no SST file to copy",
             advice="run without a preparation; for another max parallelism, follow the job instead",
         )
     refuse_unavailable_target(plan)

@@ -41,6 +41,7 @@ from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError, StoreError
 from rescale.text.names import quoted
+from rescale.text.units import counted
 
 _NOTE = "the files of plan {} in this target are being discarded\n"
 _PLAN = re.compile(rb"[0-9a-f]{64}")
@@ -294,7 +295,8 @@ def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
         return RequestError(
             "no run of Rescale has left files here",
             path=target,
-            found=f"{len(inside)} files, and no claim on the target",
+            found=f"{counted(len(inside), 'file')}, and no claim on the target",
+            advice="name the target of a run, not the directory of documents beside it; files of others are kept",
         )
     return RequestError(
         "the files have names like those of a run, but no claim shows that they may be removed",
