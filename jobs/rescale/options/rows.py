@@ -298,8 +298,8 @@ OPTIONS = (
         OptionKind.CHOICE,
         "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
         "directories made of the source's files file by file, without reading rows; compare key groups that S3 copied "
-        "by the store's checksums; compare everything else by records. changes, with --base: compare the changed rows. "
-        "The certificate says what was compared",
+        "by the store's checksums; compare everything else by records. changes, only for a run with --base: compare "
+        "the changed rows. The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
