@@ -1,1 +1,1 @@
-"""Rescale changes the shape of a Flink job's state while the job is stopped."""
+"""Rescale changes the shape of a Flink job's state between two runs of the job."""

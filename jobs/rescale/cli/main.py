@@ -12,7 +12,8 @@ from itertools import pairwise
 from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
-from rescale.text.errors import RequestError, StoreError, shown
+from rescale.text.advice import About, Advice, Mention
+from rescale.text.errors import RequestError, RescaleError, StoreError, shown
 
 _STEPS = """\
 Show what is in the snapshot:
@@ -33,7 +34,7 @@ Compare a published result with its source again:
 """
 
 _GUIDE = f"""\
-Rescale changes the shape of a Flink job's state while the job is stopped.
+Rescale changes the shape of a Flink job's state between two runs of the job.
 
 {_STEPS}
 Local paths work, too. For all commands, see rescale --help; for one of them,
@@ -81,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root = Parser(
         prog="rescale",
-        description="Change the shape of a Flink job's state while the job is stopped.",
+        description="Change the shape of a Flink job's state between two runs of the job.",
         epilog=_EPILOG,
         formatter_class=Formatter,
     )
@@ -152,6 +153,7 @@ def _reopen_standard_streams() -> None:
 
 def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
+    parsed = argparse.Namespace()
     try:
         from rescale.options.profiles import use_profiles  # fails if the clock is far off, which `unexpected` explains
 
@@ -164,10 +166,25 @@ def _execute(arguments: Sequence[str]) -> int:
         raise
     except Exception as error:
         rescale_error = shown(error)
+        _mark_options_of_others(rescale_error, parsed)
         output.error(rescale_error)
         return rescale_error.exit_code
     except KeyboardInterrupt as interruption:
         return output.interrupted(interruption, resumes=resumes)
+
+
+def _mark_options_of_others(error: RescaleError, parsed: argparse.Namespace) -> None:
+    """Mark options in the advice that only other commands have, such as `--moved` in an error of `follow`."""
+
+    def wording(part: Mention) -> str:
+        return f"{part.text} (which this command does not have)" if is_of_another(part) else part.text
+
+    def is_of_another(part: Mention) -> bool:
+        return part.about is About.OPTION and part.name.replace("-", "_") not in parsed
+
+    parts = error.advice.parts if isinstance(error.advice, Advice) else ()
+    if any(isinstance(part, Mention) and is_of_another(part) for part in parts):
+        error.reword(wording, str)
 
 
 def _refuse_non_utf8(arguments: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from rescale.cli.main import main
 from rescale.report.pages.planned import plan_document
 from rescale.runstate.follower.pins import Pins
 from rescale.snapshot.reading.opening import open_snapshot
+from support import snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.commands import Captured, answer
 from support.diffing import diff
@@ -128,6 +129,18 @@ def test_error_is_one_line_of_json(job: Checkpoints, target: str, capsys: Captur
     assert follow(job, target, *SHAPE, "--output", "json") == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["path"] == target
+
+
+def test_advice_marks_an_option_that_only_other_commands_have(
+    target: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rescale.following.follower.POLL_SECONDS", 0)
+    monkeypatch.setattr("rescale.following.follower._ATTEMPTS", 1)
+    elsewhere = snapshots.directory("1.20-rocksdb-incremental").rpartition("/")[0]
+    code, error = answer(capsys, "follow", elsewhere, "--target", target, "--max-rounds", "0")
+    assert (code, error["what"]) == (3, "a handle points outside the snapshot")
+    assert "--moved OLD=NEW (which this command does not have)" in error["advice"]
+    assert "/shared; if" in error["advice"], "--allow-prefix is marked, which this command has"
 
 
 @pytest.mark.parametrize(
