@@ -218,6 +218,15 @@ def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
         follow(follower_of(job, home), 0)
 
 
+def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    finish(follower)
+    with pytest.raises(RequestError, match="the target is taken") as caught:
+        follow(follower, 0)
+    assert caught.value.found == "a published result"
+
+
 def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,7 +257,7 @@ class Follower:
                 "the target is taken",
                 path=self.target,
                 expected="a target that no run has begun",
-                found=claim_on(self.target) or "a snapshot",
+                found="a published result" if state is State.PUBLISHED else claim_on(self.target) or "a snapshot",
                 advice="name another target",
             )
         take_documents(self.target)
