@@ -39,6 +39,9 @@ def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: py
             ("latest", None, True),
         ]
         assert [partition["next"] for partition in document["kafka"][0]["partitions"]] == [17]
+    file.write_text("topic,partition,offset\norders,0,five\n")
+    assert main(plan) == 2
+    assert json.loads(capsys.readouterr().out)["path"] == str(file)
     file.unlink()
     assert main(plan) == 2
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from rescale.options.text_files import read_text
 from rescale.planning.request.kafka_offsets import parse_offsets
 from rescale.planning.request.surgery_request import Values, surgery_from_options
 from rescale.text.advice import Advice, command, mention
-from rescale.text.errors import RequestError
+from rescale.text.errors import RequestError, located
 
 OnAdded = Callable[[Option, argparse.Action], None]
 
@@ -74,7 +74,9 @@ def _option_value(row: Option, value: Any) -> Any:
 
 def _refuse_no_offsets(text: str, path: str) -> None:
     """Raise `RequestError` if a file of Kafka offsets is invalid or empty."""
-    if not parse_offsets(text):
+    with located(path=path):
+        offsets = parse_offsets(text)
+    if not offsets:
         raise RequestError(
             "the file of Kafka offsets names no partition",
             path=path,
