@@ -50,6 +50,14 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
     assert ("name a bucket" in advice) is text.startswith("s3:")
 
 
+@pytest.mark.parametrize("text", ["http://jobmanager:8081/jobs/1", "https://bucket.s3.amazonaws.com/a"])
+def test_web_address_is_refused_with_what_to_name_instead(text: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        normalise(text)
+    assert "s3://bucket/key" in (refused.value.advice or "")
+    assert "> job.json" in (refused.value.advice or "")
+
+
 @pytest.mark.parametrize("text", ["~", "~/savepoint"])
 def test_path_with_an_unexpanded_tilde_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="only a shell replaces") as refused:

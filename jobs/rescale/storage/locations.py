@@ -30,6 +30,10 @@ access point's name."""
 _ELSEWHERE = "copy the whole savepoint to such a location, and Rescale finds its files there"
 _ADVICE = {
     "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
+    **dict.fromkeys(
+        ("http", "https"),
+        "write a place in S3 as s3://bucket/key; save an answer of Flink's REST API to a file: curl URL > job.json",
+    ),
     **dict.fromkeys(_S3_SCHEMES, "name a bucket without user or keys: credentials are not part of its name"),
 }
 
