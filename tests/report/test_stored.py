@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -130,7 +131,8 @@ def test_report_shows_the_results_of_steps(plan: Plan) -> None:
 
 def test_report_shows_an_undamaged_certificate_only(plan: Plan) -> None:
     places = places_of(plan)
-    fields = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
+    digest = hashlib.sha256(b"to be _metadata").hexdigest()
+    fields = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, digest, plan.digest)
     certificate = Certificate(*fields, (), 5, (), (), plan.start.command)
     Path(places.candidate).write_bytes(b"to be _metadata")
     Path(places.certificate).write_bytes(msgspec.json.encode(certificate.document()))
@@ -140,6 +142,11 @@ def test_report_shows_an_undamaged_certificate_only(plan: Plan) -> None:
     Path(plan.target).mkdir()
     Path(places.metadata).write_bytes(b"to be _metadata")
     assert document_of(plan.target).published
+    Path(places.metadata).write_bytes(b"something else")
+    with pytest.raises(IntegrityError, match="not the certified one") as caught:
+        document_of(plan.target)
+    assert caught.value.found == f"SHA-256 {hashlib.sha256(b'something else').hexdigest()}"
+    Path(places.metadata).write_bytes(b"to be _metadata")
     changed = replace(certificate.document(), proves="even more")
     Path(places.certificate).write_bytes(msgspec.json.encode(changed))
     assert "the certificate was changed after it was written" in put_report(plan)
