@@ -66,6 +66,18 @@ def test_run_names_the_file_that_changed_after_publication(
     assert "nothing was published" not in error["what"]
 
 
+def test_run_with_a_changed_published_metadata_does_not_say_that_nothing_was_published(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute_without_spark(plan)
+    flip(places_of(plan).metadata)
+    capsys.readouterr()
+    assert main(["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]) == 4
+    error = json.loads(capsys.readouterr().out)
+    assert error["what"].endswith("; it was published before")
+    assert "start no job from it" in error["advice"]
+
+
 def test_move_does_not_restore_a_lost_file_of_a_published_result(plan: Plan) -> None:
     execute_without_spark(plan)
     lost = files(plan)[0]

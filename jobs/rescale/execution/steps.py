@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from rescale.execution.compare.validation.change_proof import continued_operators, prove_changes
 from rescale.execution.compare.validation.coverage import (
@@ -54,19 +55,29 @@ from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.rereads import EITHER, read_again_on_failure
-from rescale.storage.store import open_store
+from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-@contextmanager
-def _nothing_published() -> Iterator[None]:
-    """Add "nothing was published" to an `IntegrityError` that leaves the block."""
-    try:
-        yield
-    except IntegrityError as error:
-        error.what += "; nothing was published"
-        raise
+
+def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenate[Plan, P], T]:
+    """Let an `IntegrityError` of a step say that nothing was published, or that the result was published before."""
+
+    @wraps(step)
+    def saying_so(plan: Plan, /, *arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return step(plan, *arguments, **options)
+        except IntegrityError as error:
+            if not exists(places_of(plan).metadata):
+                error.what += "; nothing was published"
+                raise
+            error.what += "; it was published before"
+            raise error.located(advice="start no job from it: rescale the source again, to another target") from None
+
+    return saying_so
 
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
@@ -85,7 +96,7 @@ def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     return _move_state(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
-@_nothing_published()
+@_unpublished
 def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
     """Write the candidate, compare it with the source, then write and return the certificate.
 
@@ -273,7 +284,7 @@ def open_pinned(plan: Plan) -> Snapshot:
     return source
 
 
-@_nothing_published()
+@_unpublished
 def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
     """Move the streams of `slots`, and write their new handles under the name `step`. A second call resumes the first.
 
