@@ -168,7 +168,7 @@ def failed(cutting: CutOver, monkeypatch: pytest.MonkeyPatch, error: RescaleErro
     """Return the error of a cut-over whose attempts fail, and the attempts."""
     attempt = Mock(side_effect=error)
     monkeypatch.setattr(cutting, "_publish_and_start", attempt)
-    with pytest.raises(WentBackError, match="cut-over (has already )?failed") as caught:
+    with pytest.raises(WentBackError, match=r"cut-over (has already )?failed") as caught:
         cutting.complete(Stopwatch())
     return caught.value, attempt
 
