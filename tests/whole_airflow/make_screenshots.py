@@ -51,10 +51,11 @@ def main() -> None:
         upload_savepoint()
         home = AirflowHome(Path(scratch, "airflow"), server.airflow_connection_json)
         home.migrate()
-        with components(home), browser(1100, 1420) as driver:
-            Pages(driver, home.url, DAG_ID).log_in(USER, home.password)
+        with components(home):
             for name in sys.argv[1:] or makers:
-                makers[name](home, driver)
+                with browser(1100, 1420) as driver:  # a new one, because pages remember whether they show the graph
+                    Pages(driver, home.url, DAG_ID).log_in(USER, home.password)
+                    makers[name](home, driver)
 
 
 def picture(driver: Chrome, name: str, width: int, height: int) -> None:
