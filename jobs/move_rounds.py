@@ -26,6 +26,7 @@ from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit
 from rescale.storage.locations import normalise
 from rescale.text.errors import RescaleError
+from rescale.ticks import END_OF_RUN, line_of
 
 
 class _Rounds:
@@ -105,6 +106,7 @@ def main() -> int:
         connection = ending.enter_context(socket.socket(fileno=arguments.orders))
         for line in ending.enter_context(connection.makefile("rb")):
             rounds.answer(msgspec.json.decode(line, type=Order))
+            print(line_of(END_OF_RUN), file=sys.stderr, flush=True)
             connection.sendall(b"\n")
     return 0
 

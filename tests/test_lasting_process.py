@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,19 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
         wait_for(lambda: not watch.processes(), "all to end", 60)
     assert seen[0] == seen[1]
     assert len(seen[0]) == 3, "two workers and their server"
+
+
+def test_all_lines_of_a_run_come_before_its_end(tmp_path: Path) -> None:
+    """They would come below the progress bar that is drawn for the run, or into it."""
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        time.sleep(0.2)  # the process has answered before the first line is passed on
+        lines.append(line)
+
+    with LastingProcess("local[2]", [].append, drawn=True) as process:
+        process.carry_out(order_of(claimed(tmp_path / "target"), tmp_path / "result"), say, lambda _: None)
+        assert any(line.startswith("validate: ") and " read on both sides in " in line for line in lines), lines
 
 
 def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:

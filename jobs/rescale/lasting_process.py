@@ -1,8 +1,8 @@
 """A process that carries out one run after another, so that its workers or Spark need not start again for each run.
 
 The process gets orders over a socket, a line of JSON for each run. When it has written the run's result document, it
-answers with an empty line. As for every step, its standard input is a pipe whose other end only its parent holds
-(`process`).
+sends `END_OF_RUN` through its output, and answers with an empty line over the socket. As for every step, its standard
+input is a pipe whose other end only its parent holds (`process`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,13 +20,13 @@ import msgspec
 
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.process import GRACE_SECONDS, end, listening, read_result, refuse_without_spark, start
+from rescale.process import GRACE_SECONDS, LAST_LINES_SECONDS, end, listening, read_result, refuse_without_spark, start
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import StoreError
-from rescale.ticks import Tick
+from rescale.ticks import END_OF_RUN, Tick
 
 PrintLine = Callable[[str], None]
 DrawTick = Callable[[Tick], None]
@@ -62,6 +63,7 @@ class LastingProcess:
         self._environment = environment
         self._default_say = self._say = say
         self._draw: DrawTick | None = None
+        self._all_lines_came = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._ending = ExitStack()
@@ -113,8 +115,11 @@ class LastingProcess:
         assert self._process is not None
         assert self._socket is not None
         self._say, self._draw = say or self._default_say, draw
+        self._all_lines_came.clear()
         try:
             answered = self._send_and_wait(self._socket, order, meanwhile)
+            if answered:  # the last lines may still be in the pipe
+                self._all_lines_came.wait(LAST_LINES_SECONDS)
         except BaseException:
             end(self._process)
             raise
@@ -152,7 +157,9 @@ class LastingProcess:
         return process, ours
 
     def _pass_on_tick(self, tick: Tick) -> None:
-        if self._draw is not None:
+        if tick == END_OF_RUN:
+            self._all_lines_came.set()
+        elif self._draw is not None:
             self._draw(tick)
 
 

@@ -31,7 +31,7 @@ from rescale.ticks import Tick, tick_of
 T = TypeVar("T")
 
 GRACE_SECONDS = 20
-_LAST_LINES_SECONDS = 5
+LAST_LINES_SECONDS = 5
 """Seconds to wait for the last lines of a process that has ended."""
 
 _JVM_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
@@ -159,7 +159,7 @@ def listening(
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     yield
-    listener.join(_LAST_LINES_SECONDS)
+    listener.join(LAST_LINES_SECONDS)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -29,6 +29,10 @@ class Tick:
     over: bool = False
 
 
+END_OF_RUN = Tick("", 0, 0, over=True)
+"""Tick that a lasting process sends after a run: all lines of the run come before it."""
+
+
 def line_of(tick: Tick) -> str:
     """Return the line for a tick, without a line break."""
     return _SEPARATOR + msgspec.json.encode(tick).decode()
