@@ -105,6 +105,16 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
     assert story.shapes(old) == {(2, 128)}
 
 
+def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
+    """Wait until a job `Bulk` with 150,000 keys has written those of its two splits, and RocksDB has compacted them.
+
+    Otherwise the job would go on with compactions after a restart, and rewrite all files before its first checkpoint.
+    """
+    wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
+    written = newest_complete(story.before.directory) or 0
+    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= written + 2, "the compactions to end")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path, killed: bool) -> None:
@@ -122,10 +132,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
         options={**SMALL_FILES, "execution.checkpointing.interval": "10s"},  # few rounds are made for the cut-over
         cut_over="when approved",
     )
-    wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
-    written = newest_complete(story.before.directory) or 0
-    # The restarted job would go on with compactions of these rows, and rewrite all files before its first checkpoint.
-    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= written + 2, "the compactions to end")
+    wait_for_all_keys(cluster, story)
     reported: list[Round] = []
     report = Watch.report
 
@@ -174,7 +181,7 @@ def test_rounds_on_a_command_line_go_on_after_a_restart(
 ) -> None:
     """Somebody has started the job again from its last checkpoint, so it has another directory."""
     story = begin(cluster, tmp_path / "by-hand", "150000", "500", "100", main="Bulk", options=SMALL_FILES)
-    wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
+    wait_for_all_keys(cluster, story)
 
     def follow(directory: str, rounds: int) -> Any:
         shape = ["--parallelism", "3", "--max-parallelism", "256"]
