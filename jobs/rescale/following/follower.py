@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
+from rescale.following.comparison import compare_records
 from rescale.following.leaving import finish_discard, may_be_discarded
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
@@ -35,7 +36,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, request_of_values
 from rescale.planning.request.surgery_request import Values
-from rescale.runstate.certificate import certified_plan, read_certificate
+from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
 from rescale.runstate.follower.removal import remove_follower
@@ -64,7 +65,7 @@ from rescale.snapshot.reading.discovery import (
     refuse_two_starts,
 )
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
 _ATTEMPTS = 5
@@ -79,8 +80,7 @@ class Limits:
     """Limits of a follower; None stands for no limit.
 
     The follower ends after `max_rounds` rounds, not counting the base. It publishes a copy of every `publish_every`-th
-    round.
-    `pause_above` is the largest average rate, in bytes per second.
+    round. `pause_above` is the largest average rate, in bytes per second.
     """
 
     max_rounds: int | None = None
@@ -199,7 +199,7 @@ class Follower:
                 continue
             finished = self._make_round(planned)
             self._prune(finished)
-            return self._compare_records(finished)
+            return compare_records(self.target, finished, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:
         """Plan the last round, into the target itself.
@@ -379,28 +379,6 @@ class Follower:
             by_files = any(operator.databases for operator in plan.operators)
             self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
             self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
-
-    def _compare_records(self, newest: Round) -> Round:
-        """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
-
-        Raises `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
-        """
-        if newest.kind is RoundKind.BASE or newest.compared is not None:
-            return newest
-        target = round_target(self.target, newest.checkpoint)
-        self.say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
-        try:
-            self.move(certified_plan(target), Proof.RECORDS)
-        except IntegrityError as error:
-            remove_rounds(self.target, keep=[])
-            error.advice = (
-                "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
-                "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
-            )
-            raise
-        compared = replace(newest, compared=newest.checkpoint)
-        write_round(self.target, compared)
-        return compared
 
 
 def _values(options: Values) -> Values:

@@ -1,0 +1,37 @@
+"""Compares every record of a round with its checkpoint, which shows that no changed key was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import certified_plan
+from rescale.runstate.follower.rounds import Round, RoundKind, remove_rounds, round_target, write_round
+from rescale.text.errors import IntegrityError
+
+
+def compare_records(
+    target: str, newest: Round, validate: Callable[[Plan, Proof], None], say: Callable[[str], None]
+) -> Round:
+    """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
+
+    `validate` compares the result of a plan with its source. Returns the round, with `compared`. Raises
+    `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
+    """
+    if newest.kind is RoundKind.BASE or newest.compared is not None:
+        return newest
+    say(f"comparing every record of round {newest.number} with its checkpoint, once after each base")
+    try:
+        validate(certified_plan(round_target(target, newest.checkpoint)), Proof.RECORDS)
+    except IntegrityError as error:
+        remove_rounds(target, keep=[])
+        error.advice = (
+            "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
+            "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
+        )
+        raise
+    compared = replace(newest, compared=newest.checkpoint)
+    write_round(target, compared)
+    return compared
