@@ -49,7 +49,7 @@ from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Program, SavepointFormat, StopMode
+from rescale.flink_rest.client import PackagedProgram, SavepointFormat, StopMode
 from rescale.following.follower import Follower
 from rescale.following.round_plan import RoundPlan
 from rescale.storage.locations import is_s3, join, normalise
@@ -124,7 +124,7 @@ class Bulk:
         self.job_id = uuid4().hex
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
-            program = Program(self.cluster.jar, "Bulk", self.arguments, self.jar.configuration)
+            program = PackagedProgram(self.cluster.jar, "Bulk", self.arguments, self.jar.configuration)
             flink.run_jar(program, self.job_id, start)
             wait_until(lambda: (job := flink.job_overview(self.job_id)) is not None and job.runs, "the job to run")
         return time.monotonic()

@@ -23,7 +23,7 @@ from oracle.distribution import flink_home, kafka_connector, logging_configurati
 from oracle.harness import jvm_options
 from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Flink, Program
+from rescale.flink_rest.client import Flink, PackagedProgram
 from rescale.flink_rest.running_job import Job
 from support.needs import need
 from support.s3 import S3Server
@@ -143,7 +143,7 @@ class SessionCluster:
         """Start a job, from a snapshot if given, and wait until all its tasks run; return its id."""
         job_id = job_id or uuid4().hex
         with self.open() as flink:
-            program = Program(self.jar, main, arguments, options or {})
+            program = PackagedProgram(self.jar, main, arguments, options or {})
             flink.run_jar(program, job_id, Start(snapshot, parallelism, None))
         wait_until(lambda: self.job(job_id).runs, "the job to run")
         return job_id

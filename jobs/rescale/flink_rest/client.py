@@ -103,10 +103,10 @@ class CheckpointProgress(NamedTuple):
     number: int | None = None
 
 
-class Program(NamedTuple):
-    """A program: the id of its jar, its class with `main` (None for the one that the jar names), and its arguments.
+class PackagedProgram(NamedTuple):
+    """A program in a jar of the cluster: the jar's id, the class with `main`, and the arguments.
 
-    `options` are further Flink options for its job.
+    `entry_class` is None for the class that the jar names. `options` are further Flink options for the program's job.
     """
 
     jar: str
@@ -306,7 +306,7 @@ class Flink:
         """Return the names of the uploaded jars by id."""
         return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
 
-    def run_jar(self, program: Program, job_id: str, start: Start) -> None:
+    def run_jar(self, program: PackagedProgram, job_id: str, start: Start) -> None:
         """Start a job from a snapshot; Flink must restore all of its state, and refuses a second job with the same id.
 
         The job does not own the snapshot's files (`RestoreMode.NO_CLAIM`).
@@ -323,7 +323,7 @@ class Flink:
         }
         self._require("POST", f"/jars/{quote(program.jar)}/run", Accepted, body)
 
-    def jar_plan(self, program: Program, parallelism: int) -> dict[str, str]:
+    def jar_plan(self, program: PackagedProgram, parallelism: int) -> dict[str, str]:
         """Return the descriptions of the vertices of a jar's job, by id; no job is started (`JarPlanHandler`)."""
         plan = self._require("POST", f"/jars/{quote(program.jar)}/plan", JarPlan, program.fields(parallelism)).plan
         return {node.id: node.description for node in plan.nodes}

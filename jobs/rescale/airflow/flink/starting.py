@@ -14,7 +14,7 @@ from rescale.airflow.flink.questions import (
 )
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
-from rescale.flink_rest.client import Flink, Program
+from rescale.flink_rest.client import Flink, PackagedProgram
 from rescale.text.errors import RequestError, RescaleError
 
 
@@ -85,7 +85,7 @@ def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
     return JobEndQuestion(hand_over.flink, job_id)
 
 
-def _run_jar(flink: Flink, program: Program, job_id: str, start: Start) -> None:
+def _run_jar(flink: Flink, program: PackagedProgram, job_id: str, start: Start) -> None:
     try:
         flink.run_jar(program, job_id, start)
     except RescaleError:
@@ -93,7 +93,7 @@ def _run_jar(flink: Flink, program: Program, job_id: str, start: Start) -> None:
             raise
 
 
-def _program_of(flink: Flink, hand_over: RunJar) -> Program:
+def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
     """Return the program of a hand-over, with the id of the uploaded jar.
 
     If jars have the same file name, the newest one counts. Raises `RequestError` if the jar is not uploaded.
@@ -109,4 +109,4 @@ def _program_of(flink: Flink, hand_over: RunJar) -> Program:
             advice="upload it (POST /jars/upload, or in Flink's web interface)",
         )
     jar = wanted if wanted in jars else named[0]
-    return Program(jar, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+    return PackagedProgram(jar, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
