@@ -21,7 +21,7 @@ from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
 from rescale.report.step_results import FailedResult
-from rescale.runstate.certificate import Certificate, read_certificate
+from rescale.runstate.certificate import read_certificate, refuse_changed_metadata
 from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import Places, places_of
@@ -32,7 +32,7 @@ from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import DECODE_ERRORS, IntegrityError, RequestError, SnapshotError, unexpected
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, unexpected
 from rescale.text.names import printable
 
 T = TypeVar("T")
@@ -137,7 +137,8 @@ def run_document(plan: Plan) -> ReportDocument:
     failed = [result for result in results.values() if isinstance(result, FailedResult)]
     certificate = read_certificate(plan.target) if state in _CERTIFIED else None
     if certificate is not None and state is State.PUBLISHED:
-        _refuse_changed_metadata(plan, certificate)
+        metadata = places_of(plan).metadata
+        refuse_changed_metadata(metadata, hashlib.sha256(read_document(metadata)).hexdigest(), certificate)
     return ReportDocument(
         plan=_stored_document(plan) or _document_from_source(plan),
         certificate=None if certificate is None else certificate.document(),
@@ -145,20 +146,6 @@ def run_document(plan: Plan) -> ReportDocument:
         error=failed[0] if failed else None,
         took={name: result.seconds for name, result in results.items() if result.seconds is not UNSET},
     )
-
-
-def _refuse_changed_metadata(plan: Plan, certificate: Certificate) -> None:
-    """Raise `IntegrityError` if the published `_metadata` is not the certified one: nothing is proven about it then."""
-    uri = places_of(plan).metadata
-    published = hashlib.sha256(read_document(uri)).hexdigest()
-    if published != certificate.candidate_sha256:
-        raise IntegrityError(
-            "the metadata of the result is not the certified one",
-            path=uri,
-            expected=f"SHA-256 {certificate.candidate_sha256}",
-            found=f"SHA-256 {published}",
-            advice="it was changed after publication: rescale the source again, to another target",
-        )
 
 
 _PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)

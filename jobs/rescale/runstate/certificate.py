@@ -206,6 +206,18 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
         store.put(places.candidate, metadata)
 
 
+def refuse_changed_metadata(uri: str, sha256: str, certificate: Certificate) -> None:
+    """Raise `IntegrityError` unless `_metadata`, at `uri` and with the digest `sha256` (hex), is the certified one."""
+    if sha256 != certificate.candidate_sha256:
+        raise IntegrityError(
+            "the metadata of the result is not the certified one",
+            path=uri,
+            expected=f"SHA-256 {certificate.candidate_sha256}",
+            found=f"SHA-256 {sha256}",
+            advice="it was changed after publication: rescale the source again, to another target",
+        )
+
+
 def read_certificate(target: str) -> Certificate:
     """Return the certificate beside a target.
 

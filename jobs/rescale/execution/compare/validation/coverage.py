@@ -26,7 +26,7 @@ from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.planning.request.operator_shapes import Shape
-from rescale.runstate.certificate import Certificate
+from rescale.runstate.certificate import Certificate, refuse_changed_metadata
 from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
@@ -122,14 +122,7 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
             expected=expected,
             found=actual,
         )
-    if certificate.candidate_sha256 != result.metadata_sha256:
-        raise IntegrityError(
-            "the metadata of the result is not the certified one",
-            path=result.metadata_uri,
-            expected=f"SHA-256 {certificate.candidate_sha256}",
-            found=f"SHA-256 {result.metadata_sha256}",
-            advice="it was changed after publication: rescale the source again, to another target",
-        )
+    refuse_changed_metadata(result.metadata_uri, result.metadata_sha256, certificate)
 
 
 def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
