@@ -169,7 +169,10 @@ class Watch:
         return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * before
 
     def waits_for(self, newest: Round | None) -> str | None:
-        """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made."""
+        """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made.
+
+        Raises `RequestError` if somebody gives the cut-over up, or the window has closed.
+        """
         self._refuse_closed_window()
         decision = self._decision()
         if newest is not None and not self.last_round_is_short(newest):
@@ -247,11 +250,11 @@ class Watch:
         is_short = self.last_round_is_short(newest)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
         until = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
-        while time.monotonic() < until and not (is_short and self.waits_for(newest) is None):
-            self.refuse_to_go_on()
+        while time.monotonic() < until and self.waits_for(newest) is not None:
+            self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:
-            self.refuse_to_go_on()
+            self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
 
     def refuse_ended_job(self) -> None:
