@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from rescale.following.comparison import compare_records
 from rescale.following.leaving import finish_discard, may_be_discarded
+from rescale.following.prediction import with_duration
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import (
@@ -43,7 +44,6 @@ from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
-    RoundKind,
     begin_following,
     finished_rounds,
     followed_job,
@@ -344,8 +344,7 @@ class Follower:
             self._run(plan, planned.proof)
         finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.start_time
-        last = seconds if planned.kind is RoundKind.ROUND else finished.last_round_seconds
-        finished = replace(finished, reason=planned.reason, seconds=seconds, last_round_seconds=last)
+        finished = with_duration(replace(finished, reason=planned.reason), seconds, time.time())
         write_round(self.target, finished)
         return finished
 
