@@ -17,6 +17,7 @@ from rescale.plan.plan import Plan
 from rescale.report.report_page import LIMIT
 from rescale.runstate.approval import ask, decide
 from rescale.runstate.claim import claim
+from rescale.runstate.follower.rounds import FollowedJob, begin_following
 from support.filled_forms import filled
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
@@ -63,6 +64,7 @@ REFUSED: dict[str, Callable[[Plan], object]] = {
     "claimed": lambda plan: claim(plan_rescale(plan.source, plan.target, ["2"])),
     "rejected": reject,
     "asked about": wait_for_an_answer,
+    "followed": lambda plan: begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False),
     "another result": lambda plan: execute_without_spark(plan_rescale(plan.source, plan.target, ["2"])),
 }
 

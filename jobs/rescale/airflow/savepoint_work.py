@@ -51,6 +51,7 @@ from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import load_plan, put_document, read_document
+from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
 from rescale.runstate.removal import discard
@@ -179,6 +180,7 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
         refuse_live_claim(plan.target, ti, plan.digest)
         refuse_pending_approval(plan, ti)
         refuse_unavailable_target(plan)
+        refuse_followed_target(plan.target)
 
 
 def report_certificate(plan: Plan, certificate: Certificate) -> Summary:

@@ -14,6 +14,7 @@ from rescale.planning.request.request import Request
 from rescale.report.documents import Preparation
 from rescale.report.pages.preparation import preparation, preparation_text
 from rescale.report.step_results import PreparedFiles
+from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.runstate.places import prepared_place
 from rescale.runstate.preparation import begin_preparing
 from rescale.runstate.step import Step
@@ -37,6 +38,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
 
 def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
     """Copy files of the source ahead. If Flink deletes the checkpoint during that, continue with the newest one."""
+    refuse_followed_target(request.target)
     plan = _plan_ahead(request)
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.stopping import JobToRestart
+from rescale.airflow.forms.form_advice import DISCARD, reword_for_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.job.job_tasks import _check_places
@@ -74,7 +75,7 @@ def test_next_run_goes_on_with_the_rounds(target: str) -> None:
         if is_left:
             end_following(target)
         assert "it goes on with the rounds" in str(next_run(target, JOB.checkpoints))
-        _check_places(make_request("/savepoint", target, ["3"]))
+        _check_places(make_request("/savepoint", target, ["3"]), JOB.checkpoints)
     begin_following(target, AGAIN, accept_unconditional=False)
 
 
@@ -88,6 +89,19 @@ def test_next_run_of_a_target_without_rounds_does_not_go_on_with_any(tmp_path: P
     assert advice is not None
     assert "rounds" not in advice
     assert "the same target" in advice
+    _check_places(make_request("/savepoint", target, ["3"]), JOB.checkpoints)
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_run_that_stops_the_job_is_refused_by_a_target_with_rounds(target: str, is_left: bool) -> None:
+    """Its result would be published beside the rounds, which would stay for ever."""
+    if is_left:
+        end_following(target)
+    with pytest.raises(RequestError, match="the target belongs to a follower") as refused:
+        _check_places(make_request("/savepoint", target, ["3"]))
+    reword_for_form(refused.value)
+    assert f'run "{DISCARD}" for {target}' in str(refused.value.advice)
+    discard(target)
     _check_places(make_request("/savepoint", target, ["3"]))
 
 

@@ -11,6 +11,7 @@ from rescale.cli.commands import run
 from rescale.cli.main import main
 from rescale.report.pages.planned import plan_document
 from rescale.runstate.follower.pins import Pins
+from rescale.runstate.follower.rounds import end_following
 from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
@@ -18,6 +19,7 @@ from support.commands import Captured, answer
 from support.diffing import diff
 from support.readme import fields
 from support.schemas import assert_valid
+from support.trees import tree
 
 SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
 
@@ -186,6 +188,36 @@ def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(
         assert (code, error["path"]) == (2, target)
         assert error["found"].startswith(other)
         assert "another target" in error["advice"]
+
+
+def test_other_runs_are_refused_by_a_followed_target_before_they_write(
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """They would publish their own result, and rounds and pins would stay beside it."""
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    another = later_start(job, tmp_path, 4, "1.20-rocksdb-incremental")
+    capsys.readouterr()
+    for followed in (job.directory, "a job that was started again"):
+        before = tree(Path(target).parent)
+        for source, options in ((job.newest, SHAPE), (job.newest, ("--parallelism", "3")), (another.newest, SHAPE)):
+            for command in (("run",), ("run", "--prepare")):
+                code, error = answer(capsys, *command, source, "--target", target, *options)
+                assert (code, error["path"]) == (2, target)
+                assert error["found"] == f"a follower of {followed}, max-parallelism 1000, parallelism 3"
+                assert f"rescale discard {target}" in error["advice"]
+            code, plan = answer(capsys, "plan", source, "--target", target, *options)
+            assert (code, plan["refused"]["what"]) == (0, error["what"])
+        assert tree(Path(target).parent) == before
+        end_following(target)
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    assert follow(job, target, "--finish") == 0
+    assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
+
+
+def test_run_after_the_follower_was_discarded(job: Checkpoints, target: str) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    assert main(["discard", target]) == 0
+    assert main(["run", job.newest, "--target", target, "--parallelism", "4"]) == 0
 
 
 def test_finish_without_a_follower_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:

@@ -178,9 +178,11 @@ def _nothing_to_do(job: Job) -> str:
 def _check_places(request: Request, followed: str | None = None) -> None:
     """Raise an error if the job's savepoint could not be read, or the target is occupied.
 
-    If the run is to follow the job in the directory `followed`, the target may have a last round of it.
+    If the run is to follow the job in the directory `followed`, the target may have a last round of it. Any other run
+    is refused if the target has a follower.
     """
     from rescale.following.leaving import holds_last_round
+    from rescale.runstate.follower.rounds import refuse_followed_target
     from rescale.runstate.preparation import holds_only_prepared_files
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
@@ -188,6 +190,8 @@ def _check_places(request: Request, followed: str | None = None) -> None:
     open_store(request.source).list(request.source)
     claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
     if claimed is None and holds_only_prepared_files(request.target):
+        if followed is None:
+            refuse_followed_target(request.target)
         return
     if followed is not None and holds_last_round(request.target, followed):
         return

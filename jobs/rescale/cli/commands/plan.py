@@ -21,6 +21,7 @@ from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.claim import refuse_unavailable_target
+from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.text.errors import RescaleError
 
 SUMMARY = "show what a rescale would do; moves nothing"
@@ -55,6 +56,7 @@ def _refusal_of(plan: Plan) -> RescaleError | None:
     """Return the error with which a run would refuse the target as it is now; None if it could start or resume."""
     try:
         refuse_unavailable_target(plan)
+        refuse_followed_target(plan.target)
     except RescaleError as error:
         return error
     return None

@@ -26,7 +26,7 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import put_document
-from rescale.runstate.follower.rounds import Round
+from rescale.runstate.follower.rounds import Round, refuse_followed_target
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published, is_published, publish
 from rescale.runstate.step import Step
@@ -69,6 +69,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         return
     with waiting(f"reading {arguments.source}"):
         ready = prepared(arguments)
+    refuse_followed_target(ready.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
     carry_out(ready, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)

@@ -14,6 +14,7 @@ import msgspec
 from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.follower.removal import delete_metadata_first
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
+from rescale.runstate.target_safety import check_documents
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join
@@ -139,6 +140,27 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     )
 
 
+def refuse_followed_target(target: str) -> None:
+    """Raise `RequestError` if the target has a follower: then only its last round may become the target's result.
+
+    A run of its own would publish another result, and the follower's rounds and pins would stay beside it. Every run
+    except that of a follower calls this function before it writes anything.
+    """
+    check_documents(target)
+    if (current := followed_job(target)) is not None:
+        raise RequestError(
+            "the target belongs to a follower, so no other run may use it",
+            path=target,
+            expected="a target without a follower",
+            found=f"a follower of {_job_in_words(current)}",
+            advice=Advice(
+                "name another target; or if you want the follower's result, finish the follower; or if you do not want "
+                "it, remove its rounds: ",
+                command("discard", quoted(target)),
+            ),
+        )
+
+
 def round_target(target: str, checkpoint: int) -> str:
     """Return the target of the run that makes the round of a checkpoint."""
     return join(rounds_place(target), str(checkpoint))
@@ -214,7 +236,8 @@ def _job_in_words(job: FollowedJob) -> str:
         for option, value in job.options.items()
         if value
     ]
-    return ", ".join([job.checkpoints, *options])
+    started_again = job.checkpoints == BETWEEN_STARTS
+    return ", ".join(["a job that was started again" if started_again else job.checkpoints, *options])
 
 
 def _job_document(job: FollowedJob) -> bytes:
