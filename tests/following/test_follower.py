@@ -20,11 +20,18 @@ from rescale.plan.proof import Proof
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
+from rescale.runstate.follower.rounds import (
+    RoundKind,
+    described_rounds,
+    finished_rounds,
+    followed_job,
+    read_round,
+    round_target,
+)
 from rescale.runstate.places import beside, discarding_place, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
-from rescale.runstate.states import is_being_discarded
+from rescale.runstate.states import claimed_by, is_being_discarded
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -216,6 +223,27 @@ def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
     claim(plan_rescale(snapshots.directory("2-finished"), join(home, "target"), ["3"]))
     with pytest.raises(RequestError):
         follow(follower_of(job, home), 0)
+
+
+def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpoints, home: str) -> None:
+    """Its last round would take the target over: it would discard what the run has moved."""
+    follower = follower_of(job, home)
+    claim(plan := plan_rescale(job.newest, follower.target, ["4"]))
+    with pytest.raises(RequestError, match="the target is taken") as caught:
+        follow(follower, 0)
+    assert f"rescale discard {follower.target}" in str(caught.value.advice)
+    assert followed_job(follower.target) is None
+    assert claimed_by(follower.target) == plan.digest
+
+
+def test_a_target_with_other_files_is_refused_before_the_base(job: Checkpoints, home: str) -> None:
+    """Otherwise the last round would be refused, after the job was cancelled."""
+    follower = follower_of(job, home)
+    open_store(home).put(join(follower.target, "notes"), b"")
+    with pytest.raises(RequestError, match="the target is taken") as caught:
+        follow(follower, 0)
+    assert caught.value.found == "other files"
+    assert not [*open_store(home).list(beside(follower.target))]
 
 
 def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:

@@ -17,7 +17,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate import preparation
 from rescale.runstate.claim import claim
 from rescale.runstate.places import beside, is_prepared_file
-from rescale.runstate.preparation import begin_preparing, is_prepared, prepared_sizes
+from rescale.runstate.preparation import begin_preparing, holds_only_prepared_files, is_prepared, prepared_sizes
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
 from rescale.storage.locations import join, name
@@ -63,6 +63,16 @@ def prepare_target(job: Checkpoints, target: str, parallelism: tuple[str, ...] =
 
 def files_in(target: str) -> dict[str, Pin]:
     return {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
+
+
+def test_unfinished_file_of_a_killed_preparation_is_not_a_file_of_others(job: Checkpoints, target: str) -> None:
+    """Where the target is a mount, unfinished files are in the target itself."""
+    prepare_target(job, target)
+    store = open_store(target)
+    store.put(join(target, f".{name(target)}.{'0' * 32}.tmp"), b"")
+    assert holds_only_prepared_files(target)
+    store.put(join(target, "notes"), b"")
+    assert not holds_only_prepared_files(target)
 
 
 def test_run_uses_the_files_that_were_copied_ahead(job: Checkpoints, target: str) -> None:

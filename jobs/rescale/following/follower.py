@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.comparison import compare_records
-from rescale.following.leaving import finish_discard, may_be_discarded
+from rescale.following.leaving import finish_discard, may_be_discarded, refuse_taken_target
 from rescale.following.prediction import with_duration
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
@@ -55,7 +55,7 @@ from rescale.runstate.follower.rounds import (
 )
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
-from rescale.runstate.states import State, claim_on, claimed_by, state_of
+from rescale.runstate.states import State, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
@@ -251,15 +251,7 @@ class Follower:
         self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
         refuse_no_directory(self.job.checkpoints)
         self.take_over()
-        state = state_of(self.target, claimed_by(self.target))
-        if state is not State.FREE and not may_be_discarded(self.target, self.job):
-            raise RequestError(
-                "the target is taken",
-                path=self.target,
-                expected="a target that no run has begun",
-                found="a published result" if state is State.PUBLISHED else claim_on(self.target) or "a snapshot",
-                advice="name another target",
-            )
+        refuse_taken_target(self.target, self.job.checkpoints)
         take_documents(self.target)
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
         finish_discard(self.target)

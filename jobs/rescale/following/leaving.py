@@ -1,4 +1,7 @@
-"""Ends a follower whose job was started again in its old shape; its rounds stay for a follower of the new start."""
+"""The target of a follower: whether it is free for rounds, and what stays in it after the job was started again.
+
+A follower whose job was started again in its old shape ends. Its rounds stay for a follower of the new start.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from rescale.runstate.places import Places, cut_over_place
 from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, Transition, claim_on, claimed_by, is_being_discarded, state_of
+from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, is_being_discarded, state_of
 from rescale.storage.locations import contains
 from rescale.storage.store import exists
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError
+from rescale.text.names import quoted
 
 
 def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
@@ -56,6 +62,29 @@ def holds_last_round(target: str, checkpoints: str) -> bool:
     """
     followed = followed_job(target)
     return followed is not None and followed.checkpoints == checkpoints and may_be_discarded(target, followed)
+
+
+def refuse_taken_target(target: str, checkpoints: str) -> None:
+    """Raise `RequestError` if a follower of the job in the directory `checkpoints` could not finish in this target.
+
+    Otherwise no run has claimed the target, and it holds no files, or only files that were copied ahead; or it holds a
+    last round of this follower.
+    """
+    claim = claim_on(target)
+    state = state_of(target, None if claim is None else claim.plan)
+    if holds_last_round(target, checkpoints) or (state is State.FREE and holds_only_prepared_files(target)):
+        return
+    contents = {State.FREE: "other files", State.OCCUPIED: "a snapshot", State.PUBLISHED: "a published result"}
+    advice = Advice("name another target")
+    if claim is not None and Transition.DISCARD in TRANSITIONS[state]:
+        advice = Advice(advice, "; if that run has ended, remove what it left: ", command("discard", quoted(target)))
+    raise RequestError(
+        "the target is taken",
+        path=target,
+        expected="an empty or absent directory that no run has claimed",
+        found=contents.get(state, claim),
+        advice=advice,
+    )
 
 
 def is_left(target: str, checkpoints: str) -> bool:

@@ -36,6 +36,7 @@ from rescale.runstate.documents import load_plan, put_document
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
 from rescale.runstate.target_safety import take_documents
+from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import join, name
 from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
@@ -55,7 +56,8 @@ def is_prepared(target: str) -> bool:
 def holds_only_prepared_files(target: str) -> bool:
     """Return whether a target holds no files, or only files that were copied ahead."""
     names = [name(entry.uri) for entry in open_store(target).list(target)]
-    return not names or (is_prepared(target) and all(map(is_prepared_file, names)))
+    left = [file for file in names if not is_temporary(name(target), file)]
+    return not left or (is_prepared(target) and all(map(is_prepared_file, left)))
 
 
 def prepared_sizes(plan: Plan) -> dict[str, int]:
