@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from rescale.report.pages.planned import plan_document
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import end_following
 from rescale.snapshot.reading.opening import open_snapshot
+from rescale.text.errors import StoreError
 from support import snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.commands import Captured, answer
@@ -173,6 +175,32 @@ def test_finish_of_a_job_that_still_runs_publishes_nothing(
     monkeypatch.undo()
     assert follow(job, target, "--finish") == 0, "the rounds are gone"
     assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_finish_that_was_killed_after_it_had_published_is_cleaned_up(
+    job: Checkpoints, target: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    """The job may have made another checkpoint since, because it was not cancelled or was started from the result."""
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    monkeypatch.setattr("rescale.cli.commands.follow.remove_follower", Mock(side_effect=StoreError("killed")))
+    assert follow(job, target, "--finish") == 1
+    monkeypatch.undo()
+    documents, another = Path(f"{target}.rescale"), later_start(job, tmp_path, 3)
+    left = {"pins", "rounds", "follower.json"}
+    assert follow(another, target, "--finish") == 2
+    assert left <= {path.name for path in documents.iterdir()}, "a command with a wrong directory removed them"
+    if goes_on:
+        job.copy_newest(4)
+    capsys.readouterr()
+    code, done = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert not left & {path.name for path in documents.iterdir()}
+    if not goes_on:
+        assert (code, done["already_published"]) == (0, True)
+        return
+    assert (code, done["found"]) == (2, "checkpoint 4")
+    assert "the result is published" in done["what"]
+    assert "if the job was already started from the result, nothing is left to do" in done["advice"]
 
 
 def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(

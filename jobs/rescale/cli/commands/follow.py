@@ -25,7 +25,7 @@ from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
-from rescale.runstate.publication import publish, published_plan, was_published
+from rescale.runstate.publication import publish, published_plan
 from rescale.runstate.states import refuse_unpublished
 from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.storage.files import owned
@@ -65,8 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished := published_plan(target)) is not None:
-        _refuse_outdated(finished, checkpoints)
-        _finish_published(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
+        _finish_published(finished, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish)
         return
     job = _job_of(arguments, checkpoints, target)
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
@@ -108,14 +107,34 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         accept_unconditional=follower.accept_unconditional,
         yes=yes or bool(rounds),  # who started the follower has agreed to its shape
         rounds=rounds,
-        before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints),
+        before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
     )
     remove_follower(follower.target)
 
 
-def _refuse_outdated(plan: Plan, checkpoints: str) -> None:
-    """Raise `RequestError` if a result is not from the newest checkpoint in the directory `checkpoints`."""
+def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> None:
+    """Raise `RequestError` if the directory `checkpoints` has a later checkpoint than that of the result."""
     newest = complete_checkpoints(checkpoints)[-1:]
+    if newest <= [plan.checkpoint_id]:
+        return
+    outdated = "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+    raise RequestError(
+        f"the result is published, but {outdated}" if is_published else outdated,
+        path=plan.target,
+        expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
+        found=f"checkpoint {newest[0]}",
+        advice="if the job was already started from the result, nothing is left to do; otherwise cancel it if it still "
+        "runs, and name another target"
+        if is_published
+        else "cancel the job if it still runs; then repeat this command",
+    )
+
+
+def _finish_published(plan: Plan, checkpoints: str, output: Output, *, accept_unconditional: bool) -> None:
+    """Remove the files that a `--finish` left if it was killed after it had published; then print its outcome.
+
+    Raises `RequestError` if the result is of another job, before anything is removed; or if it is outdated, or gone.
+    """
     if not contains(checkpoints, plan.source):
         raise RequestError(
             "the target holds a result from another directory of checkpoints",
@@ -124,20 +143,8 @@ def _refuse_outdated(plan: Plan, checkpoints: str) -> None:
             found=plan.source,
             advice="name another target",
         )
-    if newest > [plan.checkpoint_id]:
-        next_step = "name another target" if was_published(plan) else "repeat this command"
-        raise RequestError(
-            "the job has completed a checkpoint after that of the result, so a restore would repeat work in between",
-            path=plan.target,
-            expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
-            found=f"checkpoint {newest[0]}",
-            advice=f"cancel the job if it still runs; then {next_step}",
-        )
-
-
-def _finish_published(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
-    """Print the outcome of a `--finish` that was killed after it had published; remove the files that it left."""
     remove_follower(plan.target)
+    _refuse_outdated(plan, checkpoints, is_published=True)
     refuse_unpublished(plan.target)
     document = outcome(plan, publish(plan, accept_unconditional=accept_unconditional))
     output.answer(document, lambda: outcome_text(document))
