@@ -294,12 +294,22 @@ def test_job_that_was_handed_over_is_only_looked_for(
 def test_job_that_was_handed_over_and_has_ended_is_not_started_once_more(
     handed_over: CutOver, monkeypatch: pytest.MonkeyPatch, restarts: list[str]
 ) -> None:
-    """Another run may have taken the job over: neither the result nor the old checkpoint is its state any more."""
+    """Another run may have taken the job over: neither the result nor the old checkpoint is its state any more.
+
+    The earlier try may have been killed before it had removed the rounds, which `discard` leaves beside the result.
+    """
     monkeypatch.setattr(job_record, "question_for_started_job", lambda *_: None)
+    removed: list[str] = []
+    monkeypatch.setattr(cut_over, "remove_follower", removed.append)
     with pytest.raises(RequestError, match="has already started the job from its result, and that job has ended"):
         handed_over.complete(Stopwatch())
     assert not restarts
     assert handed_over.record.phase is Phase.STARTED
+    assert removed == ["target"]
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: None)  # the target is another run's by now
+    with pytest.raises(RequestError, match="that job has ended"):
+        handed_over.complete(Stopwatch())
+    assert removed == ["target"]
 
 
 def test_long_last_round_is_not_made(cut: Any) -> None:

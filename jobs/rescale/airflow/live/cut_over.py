@@ -36,6 +36,7 @@ from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.following.follower import Follower
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
+from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish, published_plan
 from rescale.snapshot.reading.discovery import newest_complete
@@ -185,9 +186,17 @@ class CutOver:
         return plan, answer
 
     def _result_of_earlier_try(self) -> tuple[Plan, Answer]:
-        """Return the plan of the result, and the answer about the job that an earlier try has started; start no job."""
-        question = self.record.question_if_started(self.follower.target)
+        """Return the plan of the result, and the answer about the job that an earlier try has started; start no job.
+
+        If that job has ended, the rounds are removed before the error is raised: the earlier try may have left them.
+        """
         plan = published_plan(self.follower.target, self.follower.by)
+        try:
+            question = self.record.question_if_started(self.follower.target)
+        except RequestError:
+            if plan is not None:
+                remove_follower(self.follower.target)
+            raise
         if question is None or plan is None:
             raise RequestError(
                 "this run has already handed the job over, but its result no longer exists: nothing is done to the job",

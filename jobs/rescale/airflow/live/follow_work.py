@@ -82,10 +82,7 @@ def follow_and_cut_over(
         downtime = None if resumed else round(parts.elapsed, 1)
     stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     log.info("%s; the job stood still %s", describe_answer(started), stood)
-    with _logging_final_errors():
-        log.info("%s", put_report(plan, rounds=described_rounds(target)))
-        ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
-        remove_follower(target)
+    _report_and_remove_rounds(plan, params["connection"], ti)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
     return {**_summary_of_run(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}
 
@@ -98,6 +95,15 @@ def _discarding_rounds_of_closed_window(target: str) -> Iterator[None]:
     except WindowClosedError:
         log.info("the window has closed: removed %s of this run", counted(len(discard(target).removed), "file"))
         raise
+
+
+def _report_and_remove_rounds(plan: Plan, connection: str | None, ti: Any) -> None:
+    """Put the report beside the published result, then remove the follower's files, even if there is no report."""
+    with _logging_final_errors():
+        log.info("%s", put_report(plan, rounds=described_rounds(plan.target)))
+        ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, connection)))
+    with _logging_final_errors():
+        remove_follower(plan.target)
 
 
 @contextmanager

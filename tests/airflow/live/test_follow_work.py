@@ -1,0 +1,27 @@
+"""The end of the task that follows a job: nothing of the follower stays beside the published result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.airflow.live import follow_work
+from rescale.airflow.live.follow_work import _report_and_remove_rounds
+from rescale.runstate.follower.rounds import FollowedJob, begin_following, followed_job
+from rescale.text.errors import RequestError
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+def test_rounds_are_removed_although_the_report_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The new job runs, so the task does not fail, and no later try would remove them."""
+    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
+    begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False)
+    monkeypatch.setattr(follow_work, "put_report", Mock(side_effect=RequestError("access is denied")))
+    _report_and_remove_rounds(plan, None, Mock())
+    assert "the job was handed over, but access is denied" in caplog.text
+    assert followed_job(plan.target) is None
