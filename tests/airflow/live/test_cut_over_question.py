@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, cut_over_question_text
-from rescale.airflow.settings import ApprovalRules, Settings
+from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
 from rescale.airflow.steps.earlier_tasks import FOLLOW
 from rescale.runstate.decisions import cut_over_decision
 
@@ -94,6 +94,19 @@ def test_question_waits_until_the_last_round_is_short(rounds: dict[str, Any] | N
     with pytest.raises(TaskDeferred) as caught:
         AskToCutOver().execute(context(tmp_path, rounds=rounds))
     assert caught.value.method_name == "look_again"
+
+
+def test_question_waits_for_a_base_that_needs_an_approval(tmp_path: Path) -> None:
+    """The base was small enough for the settings. A new one may be larger, and waits for the answer."""
+    settings = Settings(approval=ApprovalRules(required=PlansToApprove(above_gigabytes=500)))
+    with patch.object(cut_over_question, "settings", return_value=settings):
+        with pytest.raises(TaskDeferred) as caught:
+            AskToCutOver().execute(context(tmp_path, rounds={**ROUNDS, "asks": False}))
+        assert caught.value.method_name == "look_again"
+        with pytest.raises(QuestionAsked):
+            AskToCutOver().look_again(context(tmp_path, rounds=ROUNDS))
+        with pytest.raises(AirflowSkipException):
+            AskToCutOver().look_again(context(tmp_path, "success", rounds={**ROUNDS, "asks": False}))
 
 
 @pytest.mark.parametrize(("option", "approved"), [(CUT_OVER, True), (GIVE_UP, False)])

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
 from rescale.airflow.live import follow_work
-from rescale.airflow.live.follow_work import _report_and_remove_rounds
+from rescale.airflow.live.follow_work import _follow_until_cut, _report_and_remove_rounds
 from rescale.runstate.follower.rounds import FollowedJob, begin_following, followed_job
 from rescale.text.errors import RequestError
 from support.pipeline import plan_rescale
 from support.snapshots import directory
+
+
+def test_plan_of_the_last_round_is_judged_before_the_job_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it needs an approval that the plans before it did not need, the job runs on until there is one."""
+    for name in ("open_flink", "AnswerWatch"):
+        monkeypatch.setattr(follow_work, name, MagicMock())
+    watch, cut = MagicMock(has_rounds=False), Mock()
+    calls = Mock()
+    calls.attach_mock(watch.follow, "follow")
+    calls.attach_mock(watch.judge, "judge")
+    calls.attach_mock(watch.waits_for, "waits_for")
+    calls.attach_mock(cut.cancel, "cancel")
+    watch.waits_for.side_effect = ["an approval", None]
+    assert _follow_until_cut(watch, cut) is cut.cancel.return_value
+    attempt = ["follow", "judge", "waits_for"]
+    assert [name for name, *_ in calls.mock_calls] == [*attempt, *attempt, "cancel"]
+    watch.judge.assert_called_with(cut.plan)
 
 
 def test_rounds_are_removed_although_the_report_cannot_be_written(

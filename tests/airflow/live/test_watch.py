@@ -15,9 +15,13 @@ from rescale.airflow.flink.job_record import Phase
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live import watch as watch_module
 from rescale.airflow.live.watch import Watch, WindowClosedError
+from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
+from rescale.airflow.steps import required_approval
 from rescale.flink_rest.running_job import JobOverview
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
+from rescale.snapshot.surgery import NO_SURGERY
+from rescale.storage.locations import name
 from rescale.text.errors import RequestError
 from support import snapshots
 from support.deferring import TaskState
@@ -34,7 +38,7 @@ def watch(target: object = "/target", seconds_before: float | None = 2.0, **live
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
     watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
-    vars(watching)["needs_approval"] = request.rule is CutOverRule.APPROVED
+    watching._judged_roots = {None, ROUND.root}
     return watching
 
 
@@ -114,6 +118,59 @@ def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_
         watching.waits_for(ROUND)
 
 
+def plan_of(gigabytes: float) -> Any:
+    return SimpleNamespace(bytes_moved=int(gigabytes * 1e9), surgery=NO_SURGERY, mixed_maxima=())
+
+
+@pytest.fixture
+def _above_one_gigabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(approval=ApprovalRules(required=PlansToApprove(above_gigabytes=1)))
+    monkeypatch.setattr(required_approval, "settings", lambda: settings)
+
+
+@pytest.mark.usefixtures("_above_one_gigabyte")
+def test_new_base_that_is_larger_than_the_settings_allow_waits_for_an_approval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sizes, read = {"3": 0.9, "9": 1.1, "12": 0.9}, list[str]()
+
+    def certified(uri: str) -> Any:
+        read.append(name(uri))
+        return plan_of(sizes[name(uri)])
+
+    monkeypatch.setattr(watch_module, "certified_plan", certified)
+    watching = watch(tmp_path / "target", most_downtime=5)
+    watching._judged_roots.clear()
+    watching.params = {"require_approval": False}
+    assert watching.waits_for(ROUND) is None
+    for root in (9, 12, 9):  # the question may be open, so a smaller base does not end the wait
+        assert watching.waits_for(replace(ROUND, root=root)) == "an approval"
+    assert read == ["3", "9"]
+    assert "require it above 1 GB, and the plan writes 1.1 GB" in caplog.text
+    decide_cut_over(str(tmp_path / "target"), RUN, "said so", approved=True)
+    assert watching.waits_for(replace(ROUND, root=12)) is None
+
+
+@pytest.mark.usefixtures("_above_one_gigabyte")
+def test_state_that_has_grown_before_the_last_round_waits_for_an_approval() -> None:
+    """No rounds are made, and the job has run since the first plan, for example until its window opened."""
+    watching = watch()
+    watching.params = {"require_approval": False}
+    watching.judge(plan_of(0.9))
+    assert watching.waits_for(None) is None
+    watching.judge(plan_of(1.1))
+    assert watching.waits_for(None) == "an approval"
+
+
+def test_cut_over_is_given_up_although_the_newest_base_needs_no_approval(tmp_path: Path) -> None:
+    """The question was asked by an earlier try of the task, about a larger base."""
+    watching = watch(tmp_path / "target", most_downtime=5)
+    decide_cut_over(str(tmp_path / "target"), RUN, "given up by ada", approved=False)
+    with pytest.raises(RequestError, match="the cut-over is given up"):
+        watching.waits_for(ROUND)
+
+
 @pytest.mark.parametrize("rule", CutOverRule)
 @pytest.mark.parametrize("approved", [True, False])
 def test_decision_in_another_run_does_not_hold(
@@ -147,9 +204,9 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.old_job = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    del vars(watching)["needs_approval"]
+    watching._judged_roots.clear()
     assert not watching.has_rounds
-    assert not watching.needs_approval
+    assert not watching.needs_approval(None)
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
     assert plans == [f"{tmp_path}/chk-3 True"]
     assert watching._plan_full(f"{tmp_path}/chk-4").source == f"{tmp_path}/chk-4"

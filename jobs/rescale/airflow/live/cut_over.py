@@ -129,6 +129,12 @@ class CutOver:
         self._missed_attempts += not self._is_made
         return self._is_made
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of the last round that `prepare` has planned."""
+        assert self._planned is not None
+        return self._planned.prepared.plan
+
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
         self.record.note_stop(self._completed_checkpoint)

@@ -1,7 +1,8 @@
 """The question whether a followed job may be cut over. It shows the newest round; rounds go on while it waits.
 
 The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
-waits. After ten minutes without an answer, and after *Not yet*, it asks again with newer figures. The decision is
+waits. If the settings require an approval above a size, it is deferred until the rounds end, because a new base may be
+larger. After ten minutes without an answer, and after *Not yet*, it asks again with newer figures. The decision is
 stored beside the target, where the task that follows the job reads it.
 """
 
@@ -60,9 +61,10 @@ class AskToCutOver(HITLOperator):
             if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
             rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
-            if rounds is not None and not rounds["asks"]:
+            may_grow = settings().approval.required.above_gigabytes is not None  # a later base may need an approval
+            if rounds is not None and not rounds["asks"] and not may_grow:
                 skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")
-        if rounds is None or not rounds["is_short"]:
+        if rounds is None or not rounds["asks"] or not rounds["is_short"]:
             self._look_again(_LOOK_AGAIN)
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))

@@ -129,10 +129,13 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
         while True:
             watch.follow()
             watch.refuse_ended_job()
+            newest = watch.follower.newest_round() if watch.has_rounds else None
             with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
-                is_ready = cut.prepare(watch.follower.newest_round(), answers)
-                if is_ready and watch.waits_for(None) is None:  # the window of the run may have closed by now
-                    return cut.cancel(answers)
+                is_ready = cut.prepare(newest, answers)
+                if is_ready:
+                    watch.judge(cut.plan)  # the state may have grown, and the window of the run may have closed
+                    if watch.waits_for(newest) is None:
+                        return cut.cancel(answers)
             if not is_ready:
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")
                 if watch.has_rounds:

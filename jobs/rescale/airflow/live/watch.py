@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -64,6 +64,8 @@ class Watch:
     closes: datetime | None
     _seconds_before: float | None = None
     _planned: tuple[str, Plan] | None = None
+    _judged_roots: set[int | None] = field(default_factory=set, init=False)
+    _needs_approval: bool = field(default=False, init=False)
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.
@@ -141,7 +143,7 @@ class Watch:
         has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
             has_waited = True
-            self._display.show_without_rounds(waits_for, needs_approval=self.needs_approval)
+            self._display.show_without_rounds(waits_for, needs_approval=self.needs_approval(None))
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         return has_waited
@@ -183,7 +185,7 @@ class Watch:
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        return "an approval" if self.needs_approval and decision is None else None
+        return "an approval" if self.needs_approval(newest) and decision is None else None
 
     def _decision(self) -> Decision | None:
         """Return the approval of the cut-over; None if there is no answer yet, or if nobody has to approve.
@@ -192,10 +194,13 @@ class Watch:
         about its own rounds.
         """
         decision = cut_over_decision(self.follower.target)
-        if decision is None or not self.needs_approval:
+        if decision is None:
             return None
-        if decision.approved and decision.by == self.follower.by:
+        is_own = decision.by == self.follower.by
+        if is_own and decision.approved:
             return decision
+        if not is_own and not self.needs_approval(self.follower.newest_round()):
+            return None
         raise RequestError(
             "the cut-over is given up, and the job was left alone"
             if not decision.approved
@@ -219,23 +224,38 @@ class Watch:
             "(most_downtime)",
         )
 
-    @cached_property
-    def needs_approval(self) -> bool:
-        """Whether somebody has to approve the cut-over: the form says so, or a rule for all plans."""
-        newest = self.follower.newest_round()
-        if self.live.rule is CutOverRule.APPROVED:
+    def needs_approval(self, newest: Round | None) -> bool:
+        """Return whether somebody has to approve the cut-over: the form says so, or a rule for all plans.
+
+        `newest` is None if no rounds are made. Every base is judged, because the state may have grown since the base
+        before it.
+        """
+        if self._needs_approval or self.live.rule is CutOverRule.APPROVED:
             return True
-        if newest is None:
-            plan = with_newest(self.old_job.directory, self._plan_full)
-        else:
-            plan = certified_plan(round_target(self.follower.target, newest.root))
-        return approval_reason(plan, self.params) is not None
+        root = None if newest is None else newest.root
+        if root not in self._judged_roots:
+            self.judge(
+                with_newest(self.old_job.directory, self._plan_full)
+                if root is None
+                else certified_plan(round_target(self.follower.target, root))
+            )
+            self._judged_roots.add(root)
+        return self._needs_approval
+
+    def judge(self, plan: Plan) -> None:
+        """If a plan of this run needs an approval, let the cut-over wait for it, whatever later plans need.
+
+        By then, the question may be open, and its answer must count.
+        """
+        reason = approval_reason(plan, self.params)
+        if reason is not None and not self._needs_approval:
+            log.info("the cut-over needs an approval: %s", reason)
+            self._needs_approval = True
 
     def report(self, newest: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it; None if the cut-over begins."""
-        self._display.show(
-            newest, waits_for, is_short=self.last_round_is_short(newest), needs_approval=self.needs_approval
-        )
+        is_short, needs_approval = self.last_round_is_short(newest), self.needs_approval(newest)
+        self._display.show(newest, waits_for, is_short=is_short, needs_approval=needs_approval)
 
     @cached_property
     def _display(self) -> RoundDisplay:
