@@ -64,7 +64,7 @@ def test_whole_run_does_no_work_for_each_pair_of_subtasks(
 ) -> None:
     # Equal headers are read once or by several threads, and the search for a better maximum ends sooner with more
     # subtasks: both would blur the count.
-    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._READS_AT_ONCE", 1)
     monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
 
     def prepared(parallelism: int) -> Callable[[], object]:

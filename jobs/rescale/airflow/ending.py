@@ -48,8 +48,8 @@ END = "end"
 
 _TITLE = "Did it go through?"
 
-_WHY = "the log of the first failed task says why"
-_ADVICE = f"{_WHY}; to resume a cancelled run, clear all tasks that did not succeed, the skipped ones too"
+_LOG_ADVICE = "the log of the first failed task says why"
+_RESUME_ADVICE = f"{_LOG_ADVICE}; to resume a cancelled run, clear all tasks that did not succeed, the skipped ones too"
 
 
 def end_task(
@@ -152,7 +152,7 @@ def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     if planned is None:
         target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED)
         if target is None:
-            raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_ADVICE)
+            raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_RESUME_ADVICE)
         with form_access(params):
             raise _unfinished_follow_error(ti, target)
     with form_access(params):
@@ -186,7 +186,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     claim = claim_on(target)
     if claim is not None and (claim.by.get("dag"), claim.by.get("run")) != (ti.dag_id, ti.run_id):
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
-        return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
+        return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
     if (published := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
@@ -197,7 +197,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
             "yourself when no job uses it",
         )
     back = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
-    store, advice = open_store(target), _WHY if back == "success" else _ADVICE
+    store, advice = open_store(target), _LOG_ADVICE if back == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
         job_runs = back in ("success", "skipped")
@@ -235,7 +235,7 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
             unpublished_clause(planned["target"], planned["digest"]),
             path=planned["target"],
             found=_failed_tasks(ti),
-            advice=_ADVICE,
+            advice=_RESUME_ADVICE,
         )
     if output_of_any(ti, HAND_OVER, FOLLOW) is None:
         raise RequestError(
@@ -257,7 +257,7 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     """
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # it has started the old job
         what = "the result was published, but the job was started again with its old shape"
-        raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_WHY)
+        raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
     for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:

@@ -28,7 +28,7 @@ from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
 _ACCESS = ("connection", "source_connection")
 """Fields of the form that say how to reach the stores (`form_access`)."""
 
-_AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
+_FIELDS_AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
 """Fields of the form that tasks after the plan read; all others are only read to make the plan."""
 
 
@@ -49,7 +49,7 @@ def rescale_graph(
     for the approval of the plan. `values` are values of form fields that the rescale has instead of those of the DAG's
     form; None for the DAG's form.
     """
-    later = None if values is None else {name: values[name] for name in _AFTER_PLANNING}
+    later = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
     given = {} if values is None else {"params": later}
     if values is None:
         inspected, planned = inspect(known_places), plan(known_places)

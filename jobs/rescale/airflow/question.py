@@ -14,19 +14,19 @@ from rescale.text.units import counted, human_bytes
 END_OF_QUESTION = "\n\n---\n\n"
 """Separator between the question and the whole plan, on the same page."""
 
-_LARGEST = 5
+_MOST_OPERATORS = 5
 """Number of operators that are shown; few, because Airflow's buttons are below them."""
 
 
 def question_markdown(document: PlanDocument) -> str:
     """Return the question about a plan; `document` is the plan document that the log shows, too."""
     warnings, operators = document.warnings, document.operators
-    largest = sorted(operators, key=lambda operator: -state_bytes(operator))[:_LARGEST]
+    largest = sorted(operators, key=lambda operator: -state_bytes(operator))[:_MOST_OPERATORS]
     verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
     costs = [f"{human_bytes(document.bytes_moved)} to write", *duration_sentences(document.insight)]
     blocks: list[Block] = [paragraph((Strong(verdict),)), *([Bullets("", tuple(warnings))] if warnings else [])]
     blocks += list_section(DECLARED, declared_lines(document.surgery))
     blocks += [*list_section("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
-    if len(operators) > _LARGEST:
-        blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))
+    if len(operators) > _MOST_OPERATORS:
+        blocks.append(paragraph(f"and {counted(len(operators) - _MOST_OPERATORS, 'smaller operator')}"))
     return render_markdown(Page(tuple(blocks)))

@@ -22,7 +22,7 @@ _SERIALIZER = re.compile(
 )
 """Key of a serializer (`CommonSerializerKeys`), followed by the version of the proxy that wrote it."""
 
-_AFTER_NAME = re.compile(
+_BYTES_AFTER_NAME = re.compile(
     rb"\x00\x00\x00[\x00-\x04]\x00\x00\x00[\x00-\x02]"
     rb"(?:\x00(?:\x10KEYED_STATE_TYPE|\x20OPERATOR_STATE_DISTRIBUTION_MODE)\x00[\x01-\x40][A-Z_]+)*"
     rb"\x00\x00\x00[\x01-\x03](?=" + _SERIALIZER.pattern + rb")"
@@ -32,7 +32,7 @@ _AFTER_NAME = re.compile(
 
 def state_starts(reader: ByteReader) -> tuple[int, ...]:
     """Return the offsets at which a state seems to begin, between the reader's position and its end."""
-    matches = _AFTER_NAME.finditer(reader.data, reader.position, reader.end)
+    matches = _BYTES_AFTER_NAME.finditer(reader.data, reader.position, reader.end)
     return tuple(start for match in matches for start in _names_before(reader, match.start()))
 
 

@@ -17,7 +17,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 CURRENT = "CURRENT"
 
-_KNOWN = re.compile(r"\d+\.sst|MANIFEST-\d+|OPTIONS-\d+|CURRENT|IDENTITY")
+_KNOWN_NAME = re.compile(r"\d+\.sst|MANIFEST-\d+|OPTIONS-\d+|CURRENT|IDENTITY")
 _WRITE_AHEAD_LOG = re.compile(r"\d+\.log")
 _BLOBS = re.compile(r"\d+\.blob")
 
@@ -56,7 +56,7 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
                     found=file.name,
                     advice=RESCALE_CANONICAL_SAVEPOINT,
                 )
-        elif not _KNOWN.fullmatch(file.name):
+        elif not _KNOWN_NAME.fullmatch(file.name):
             raise UnsupportedError(
                 "the database has a file of an unknown kind",
                 path=file.uri,

@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(
     r"claim|discarding|prepared\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
     r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
 )
-_STAGED = re.compile(
+_STAGED_NAME = re.compile(
     rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-(?:[0-9a-f]{{8}}|{PREPARED})(?:-[^/]+)?(?:\.[0-9a-f]{{32}})?"
 )
 """Names of unfinished files: a `Plan.file_name` with the suffixes that stores and writers append."""
@@ -143,7 +143,7 @@ def is_staged(name: str) -> bool:
     """Return whether a file in `staging/` has the name of an unfinished file of a run, or of a probe."""
     return (
         _PROBE.fullmatch(name) is not None
-        or _STAGED.fullmatch(name) is not None
+        or _STAGED_NAME.fullmatch(name) is not None
         or _TEMPORARY.fullmatch(name) is not None
     )
 

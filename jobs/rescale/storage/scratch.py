@@ -36,7 +36,7 @@ _LARGEST_MARKER = 4096
 SHORT_PLACE = "/tmp"
 """Place for sockets, which must have short paths."""
 
-_OF_SPARK = "blockmgr-*"
+_SPARK_DIRECTORIES = "blockmgr-*"
 """Scratch directories of Spark's applications (`DiskBlockManager`), which killed applications leave."""
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -134,7 +134,7 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
 
 def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
-    beside = [home for home in place.parent.glob(_OF_SPARK) if not home.is_symlink()]
+    beside = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
     for home in {place, *beside}:
         for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
             remove_if_abandoned(path)

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-AT_ONCE = 32
+THREADS = 32
 """Number of threads."""
 
 
@@ -21,5 +21,5 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     items = list(items)
     if len(items) < 2:
         return list(map(work, items))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(work, items))

@@ -29,10 +29,10 @@ TARGETS = "RESCALE_TARGETS"
 _AWS = "AWS_"
 _PROFILE = "AWS_PROFILE"
 
-_OF_THE_MACHINE = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
+_SHARED_VARIABLES = ("AWS_CA_BUNDLE", "AWS_EC2_METADATA_DISABLED")
 """Variables that apply to both sides, unless a side has its own. A side unsets such a variable by an empty value."""
 
-_BESIDE_PROFILES = (
+_VARIABLES_BESIDE_PROFILES = (
     *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"),
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
@@ -45,7 +45,7 @@ profile takes precedence over such keys.
 """
 
 _ACCESS = (
-    *_BESIDE_PROFILES,
+    *_VARIABLES_BESIDE_PROFILES,
     *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
 """Variables that give access. Without a prefix, they also apply to a side whose own variables give no access, for
@@ -104,8 +104,8 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
     own = _own(side, variables)
     if not own:
         return plain
-    access = _BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
-    kept = (*_OF_THE_MACHINE, *access)
+    access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
+    kept = (*_SHARED_VARIABLES, *access)
     merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
     return {name: value for name, value in merged.items() if value or name not in own}
 

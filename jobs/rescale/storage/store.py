@@ -70,12 +70,12 @@ def _s3_of_source() -> Store:
     return S3Store(side=StoreSide.SOURCE)
 
 
-_FORGET = (_s3.cache_clear, _s3_of_source.cache_clear)
+_CACHE_CLEARERS = (_s3.cache_clear, _s3_of_source.cache_clear)
 
 
 def forget_stores() -> None:
     """Forget the opened S3 stores. Call this after a change of their variables, so that the new values apply."""
-    for forget in _FORGET:
+    for forget in _CACHE_CLEARERS:
         forget()
 
 

@@ -209,7 +209,7 @@ def test_interrupt_cancels_queued_reads(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._READS_AT_ONCE", 1)
     monkeypatch.setattr("rescale.snapshot.reading.opening.ThreadPoolExecutor", Pool)
     for kind in ("keyed", "elements", "raw_keyed", "database", "other"):
         monkeypatch.setattr(f"rescale.snapshot.reading.opening.StreamReader.{kind}", slowly)

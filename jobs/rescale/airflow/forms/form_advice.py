@@ -18,7 +18,7 @@ SOURCE_CONNECTION = "Connection of the source"
 
 DISCARD = "Discard what an unpublished run left"
 
-_NUMBERS = ("parallelism", "max-parallelism")
+_PER_OPERATOR = ("parallelism", "max-parallelism")
 
 _COMMANDS = {
     "again": "clear the task",
@@ -61,7 +61,7 @@ def form_wording(mention: Mention) -> str:
     if mention.about is About.SETTING:
         sentence = _SETTINGS[mention.name]
         return sentence if mention.value != "source" else _reworded_for_source(sentence)
-    if mention.name in _NUMBERS and "=" in mention.value:
+    if mention.name in _PER_OPERATOR and "=" in mention.value:
         return f'"{SHAPES}" {shape_line(mention.name, mention.value)}'
     return f"{field_of(option(mention.name))} {mention.value}".rstrip()
 

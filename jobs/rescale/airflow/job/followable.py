@@ -15,7 +15,7 @@ from rescale.text.errors import RequestError
 from rescale.text.units import human_bytes
 
 _ROCKSDB = "RocksDB"
-_SWITCH_OFF = 'switch "Move the state while the job runs" off; then the job is stopped before its state is moved'
+_SWITCH_OFF_ADVICE = 'switch "Move the state while the job runs" off; then the job is stopped before its state is moved'
 
 
 def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> None:
@@ -35,7 +35,7 @@ def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Sn
             operator=job.name,
             expected="RocksDB with incremental checkpoints, without a changelog",
             found=obstacle,
-            advice=_SWITCH_OFF,
+            advice=_SWITCH_OFF_ADVICE,
         )
 
 

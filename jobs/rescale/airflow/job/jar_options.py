@@ -26,7 +26,7 @@ _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 _NEVER_MILLISECONDS = 1 << 62
 """Interval between checkpoints, in milliseconds, from which on the job makes no checkpoints by itself."""
 
-_OF_OPERATOR = "$internal.flink.version"
+_OPERATOR_OPTION = "$internal.flink.version"
 """Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""
 
 
@@ -42,7 +42,7 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
             "Unless its code sets them, the job is started without them, also if the run goes back: enter them under "
             '"Options of Flink"'
         )
-    if _OF_OPERATOR in of_cluster:
+    if _OPERATOR_OPTION in of_cluster:
         log_text(
             "warning: Flink's operator manages this cluster. If it has submitted the job for a FlinkSessionJob, it may "
             'start the job again beside the one of the jar: clear "Jar", and name that resource under "FlinkDeployment"'

@@ -25,7 +25,7 @@ _FEW_NEW_BYTES = 100_000_000
 _MOST_CHECKPOINTS = 4
 """Largest number of checkpoints that the job is asked to make."""
 
-_NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
+_NO_FILES = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
 def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
@@ -38,7 +38,7 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
     def copy_from(checkpoint: str) -> PreparedFiles:
         plan = plan_of(checkpoint)
         if not prepared_sizes(plan):
-            return _NOTHING
+            return _NO_FILES
         begin_preparing(plan)
         step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)

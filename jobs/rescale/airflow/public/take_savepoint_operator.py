@@ -19,7 +19,7 @@ from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RequestError
 
-_BEFORE = "rescale_job"
+_JOB_KEY = "rescale_job"
 """Key of the task's state that describes the job as the first try found it: for a later try, it may have ended."""
 
 
@@ -62,9 +62,9 @@ class TakeSavepointOperator(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             state = task_state(context.get("task_state_store"), context["ti"])
-            if (stored := state.get(_BEFORE)) is None:
+            if (stored := state.get(_JOB_KEY)) is None:
                 old_job = self._inspected_job()
-                state.set(_BEFORE, msgspec.to_builtins(old_job))
+                state.set(_JOB_KEY, msgspec.to_builtins(old_job))
             else:
                 old_job = job_to_restart_of(stored)
             return self._result(take_savepoint(old_job, self._run_name(context)))

@@ -31,7 +31,7 @@ from rescale.storage.locations import is_s3
 from rescale.storage.store import Store, open_store
 from rescale.text.errors import RescaleError
 
-_LARGEST = 4 * 1024 * 1024
+_LARGEST_PAGE = 4 * 1024 * 1024
 """Largest number of bytes of a page that are shown; our reports are far smaller."""
 
 _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
@@ -83,7 +83,7 @@ def report(
 
 def _page_in_xcom(value: Any) -> bytes:
     """Return the page in the XCom of a run that only planned. Raises `ValueError` if it is not such a page."""
-    return msgspec.convert(value, ReportPage).html(_LARGEST)
+    return msgspec.convert(value, ReportPage).html(_LARGEST_PAGE)
 
 
 def _page_in_store(value: Any) -> bytes:
@@ -100,7 +100,7 @@ def _page_in_store(value: Any) -> bytes:
             HTTPStatus.NOT_FOUND,
             f"{places.report} no longer exists: it was discarded, or another run has claimed the target",
         )
-    return store.read_all(places.report, _LARGEST)[0]
+    return store.read_all(places.report, _LARGEST_PAGE)[0]
 
 
 def _report_store(place: ReportPlace) -> Store:

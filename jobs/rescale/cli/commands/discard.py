@@ -18,7 +18,7 @@ DESCRIPTION = (
 )
 EXAMPLE = "rescale discard s3://flink/new"
 
-_NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"
+_NOTHING_TO_REMOVE = "nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
 """Whether the same command resumes the work after an interruption."""
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_abandoned()
     discarded = discard(target_place(arguments.target))
-    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
+    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING_TO_REMOVE]
     if discarded.left:
         kept = counted(len(discarded.left), "file")
         text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")

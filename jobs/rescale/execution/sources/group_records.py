@@ -14,7 +14,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 
-_NOT_READ_YET = np.iinfo(np.int64).max
+_UNREAD_START = np.iinfo(np.int64).max
 
 
 class GroupRecords:
@@ -33,7 +33,7 @@ class GroupRecords:
         self._groups = groups
         self._size = 0  # bytes read so far, decompressed
         self._compressed = compressed
-        self._starts = np.full(len(groups), _NOT_READ_YET, np.int64)
+        self._starts = np.full(len(groups), _UNREAD_START, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file and the offset in it."""

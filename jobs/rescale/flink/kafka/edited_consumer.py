@@ -11,7 +11,7 @@ from rescale.flink.kafka.edited_source import Edit
 from rescale.flink.kafka.position import Position, StartAt
 from rescale.flink.keys.java_strings import java_string_hash
 
-_NUMBERS = {start: number for number, start in SENTINELS.items()}
+_SENTINEL_BY_START = {start: number for number, start in SENTINELS.items()}
 
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
@@ -29,7 +29,9 @@ def _write_element(element: bytes, position: Position) -> bytes:
     out = ByteWriter().raw(element[: reader.position])
     out.u8(NEW_OBJECT).raw(_zigzag(31 * java_string_hash(topic) + partition)).raw(_zigzag(partition))
     out.u8(NEW_OBJECT).raw(_write_string(topic))
-    return out.i64(_NUMBERS[position.next] if isinstance(position.next, StartAt) else position.next - 1).bytes()
+    return out.i64(
+        _SENTINEL_BY_START[position.next] if isinstance(position.next, StartAt) else position.next - 1
+    ).bytes()
 
 
 def _zigzag(number: int) -> bytes:

@@ -34,7 +34,7 @@ Edit = Callable[[Position], Position | None]
 A partition without a stored offset has `StartAt.UNSET`.
 """
 
-_NUMBERS = {start: number for number, start in MARKERS.items()}
+_MARKER_BY_START = {start: number for number, start in MARKERS.items()}
 
 
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
@@ -132,7 +132,7 @@ def _partition(partition: TopicPartition) -> bytes:
 
 
 def _number(offset: int | StartAt) -> int:
-    return _NUMBERS[offset] if isinstance(offset, StartAt) else offset
+    return _MARKER_BY_START[offset] if isinstance(offset, StartAt) else offset
 
 
 def _versioned(versioned: Versioned) -> bytes:

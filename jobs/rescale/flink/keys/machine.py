@@ -38,7 +38,7 @@ FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = 
 _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
 """Flags of `PojoSerializer`."""
 
-_LEFT = 1
+_LEFT_TAG = 1
 """Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
 
 _SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
@@ -331,7 +331,7 @@ def walk(
                 if data[at] == b:
                     next_op = a
                     at += 1
-                elif data[at] == _LEFT:
+                elif data[at] == _LEFT_TAG:
                     at += 1
                 else:
                     reason = BAD_FLAG

@@ -38,7 +38,7 @@ MOST_FORMULAS = 8_000
 """Most formulas to try: enough for all orders of six fields. Trying them takes a second."""
 
 _BOOLEAN = "boolean "
-_WORDS = 1 << 32
+_MODULUS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ data classes and IntelliJ IDEA; `17x31` that of "Effective Java"; `17x37` that o
 and `1x59` that of Lombok before it counted nulls.
 """
 
-_NUMBERS = re.compile(r"(\d{1,10})x(\d{1,10})")
+_START_AND_FACTOR = re.compile(r"(\d{1,10})x(\d{1,10})")
 _FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")
 
 
 def fold_of(name: str) -> Fold | None:
     """Return the fold with this name: one of `FOLDS`, or `STARTxFACTOR` with any two numbers; None for other names."""
-    numbers = _NUMBERS.fullmatch(name)
+    numbers = _START_AND_FACTOR.fullmatch(name)
     if name in FOLDS or numbers is None:
         return FOLDS.get(name)
     return Fold(int(numbers[1]), int(numbers[2]))
@@ -158,7 +158,7 @@ def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], Typ
 
 
 def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
-    constant = fold.start * pow(fold.multiplier, len(order), _WORDS)
+    constant = fold.start * pow(fold.multiplier, len(order), _MODULUS)
     weights = dict.fromkeys(pojo.names, 0)
     fields = dict(zip(pojo.names, pojo.fields, strict=True))
     weight = 1
@@ -170,9 +170,9 @@ def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
             constant += weight * if_false
             weights[name] = weight * (if_true - if_false)
             fields[name] = Fixed(1, FixedHash.INTEGER)
-        weight = weight * fold.multiplier % _WORDS
-    modular = tuple(weight % _WORDS for weight in weights.values())
-    return replace(pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _WORDS, modular, fold.null))
+        weight = weight * fold.multiplier % _MODULUS
+    modular = tuple(weight % _MODULUS for weight in weights.values())
+    return replace(pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _MODULUS, modular, fold.null))
 
 
 def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:

@@ -32,7 +32,7 @@ NULL = "null"
 _NULL_FLAG, _PLAIN_FLAG = 1, 2
 """`PojoSerializer.IS_NULL`, `NO_SUBCLASS`."""
 
-_LEFT = 1
+_LEFT_TAG = 1
 """Tag of the left type in all unions; each union has its own tag for the right type."""
 
 _SHORTCUTS = (NULL, "0", "1", "10")
@@ -132,8 +132,8 @@ def _format_item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
 
 def _is_right(reader: ByteReader, right_tag: int) -> bool:
     at, tag = reader.position, reader.u8()
-    if tag not in (_LEFT, right_tag):
-        raise reader.error("an impossible flag", at=at, expected=f"{_LEFT} or {right_tag}", found=tag)
+    if tag not in (_LEFT_TAG, right_tag):
+        raise reader.error("an impossible flag", at=at, expected=f"{_LEFT_TAG} or {right_tag}", found=tag)
     return tag == right_tag
 
 

@@ -11,7 +11,7 @@ from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted
 
-_LONGEST = 120
+_LONGEST_KEY = 120
 """Largest number of characters of a key that the text shows; the JSON has more."""
 
 
@@ -88,4 +88,4 @@ def _difference(difference: ListedDifference) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"

@@ -31,7 +31,7 @@ from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted, human_bytes, when
 
-_WITHOUT_NAMES = (
+_NOTE_WITHOUT_NAMES = (
     "Flink 1.x stores only the ids of operators: give a list of their uids to see them here. A request may name "
     "operators by uid even without this list."
 )
@@ -90,7 +90,7 @@ def inspection_page(document: Inspection) -> Page:
         (operator.label, state.name, state.type, state.content) for operator in shown for state in operator.states
     ]
     if states and all(operator.label == operator.operator_id for operator in operators):
-        blocks.append(paragraph(_WITHOUT_NAMES))
+        blocks.append(paragraph(_NOTE_WITHOUT_NAMES))
     blocks += cut_table(
         ("operator", "state", "type", "content"),
         states,

@@ -11,7 +11,7 @@ from rescale.text.units import counted
 
 _MOST_NAMED = 6
 
-_MEANING = (
+_MEANING_OF_ANSWERS = (
     '"yes" is only about the bytes: the job on that Flink must have the operator under the same uid and register the '
     "same states with the same types. Each release may turn a SQL job into other operators. "
     '"unknown" means that the bytes do not show whether that Flink restores the state'
@@ -40,7 +40,7 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     if others:
         blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(others))))]
         blocks += [Bullets("What to do:", tuple(cut_lines(_remedies(others)))), *_drop_command(others, snapshot)]
-    return Section(title, (*blocks, paragraph(_MEANING)))
+    return Section(title, (*blocks, paragraph(_MEANING_OF_ANSWERS)))
 
 
 def _state_names(operator: OperatorProspect, restores: Restores) -> str:

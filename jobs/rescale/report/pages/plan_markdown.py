@@ -26,7 +26,7 @@ from rescale.report.renderers.markdown import render_markdown
 from rescale.report.shortening import cut_lines, state_bytes
 from rescale.text.units import counted, human_bytes, when
 
-_LARGEST = 10
+_MOST_OPERATORS = 10
 
 _EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask as a multiple of the mean, before → after"
 
@@ -39,8 +39,8 @@ def plan_markdown(document: PlanDocument) -> str:
 def approval_page(document: PlanDocument) -> Page:
     operators = sorted(document.operators, key=state_bytes, reverse=True)
     changed = sum(operator.is_changed for operator in operators)
-    title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"
-    shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_LARGEST]))]
+    title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
+    shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
         shown.append(Bullets("", (*meanings, _EVENNESS)))
     blocks: list[Block] = [

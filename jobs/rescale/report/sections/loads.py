@@ -18,7 +18,7 @@ MOST_DRAWN_SUBTASKS = 64
 """Largest number of subtasks that are drawn one by one."""
 
 _MOST_POINTS = 90
-_HIGHEST = 4.0
+_LARGEST_RATIO = 4.0
 """Largest worst ÷ mean that the curve shows; larger values are drawn at its top."""
 
 _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
@@ -87,7 +87,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
 
 def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
     """Return the curve for parallelisms from 1 to `last`; `worst` has worst ÷ mean of bytes by parallelism."""
-    top = min(_HIGHEST, max(2.0, *worst.values()))
+    top = min(_LARGEST_RATIO, max(2.0, *worst.values()))
     points = tuple(
         Point(
             _log_position(number, last),

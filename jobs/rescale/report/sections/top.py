@@ -35,7 +35,7 @@ from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, human_bytes, when
 
 _MOST_NAMED = 3
-_MOST_THINGS = 3
+_MOST_SENTENCES = 3
 
 
 def verdict(document: ReportDocument) -> list[Block]:
@@ -108,7 +108,7 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
         (warning for warning in warnings if warning not in kafka),
         kafka,
     )
-    first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_THINGS]
+    first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_SENTENCES]
     if not first:
         return []
     title = {1: "One thing to look at", 2: "Two things to look at"}.get(len(first), "Three things to look at")

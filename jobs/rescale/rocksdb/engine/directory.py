@@ -26,7 +26,7 @@ from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import SnapshotError, StoreError
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-_AT_ONCE = 4
+_FILES_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def partly_fetched_database(
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
             _check_space(scratch, sum(file.length for file in whole if file.name not in linked))
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
+            with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 places = [
                     pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in whole
                 ]

@@ -27,7 +27,7 @@ from rescale.text.errors import RescaleError, SnapshotError, StoreError
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_MORE = "more"
+_NEXT_RESULT = "more"
 
 
 class DatabaseReading(Protocol[T_co]):
@@ -62,7 +62,7 @@ class GuardedDatabase:
             if answer is None:
                 return
             yield answer
-            request = _MORE
+            request = _NEXT_RESULT
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def _reader(
         while not isinstance(request, str):
             with closing(request.read(database, arrays)) as batches:  # its iterators must be closed before the database
                 request = yield next(batches, None)
-                while request == _MORE:
+                while request == _NEXT_RESULT:
                     request = yield next(batches, None)
 
 

@@ -31,7 +31,7 @@ from rescale.text.errors import UnsupportedError
 SMALLEST_IN_PARTS = 1024 * 1024
 """Smallest size in bytes of a file that is fetched in parts: fetching a smaller file whole takes no more requests."""
 
-_AT_ONCE = 16
+_REQUESTS_AT_ONCE = 16
 _LARGEST_GAP = 128 * 1024
 """Largest gap in bytes between two parts that are fetched with one request: a second request would take as long."""
 
@@ -147,6 +147,6 @@ class PartialFiles:
                 out.write(chunk)
 
     def _in_parallel(self, work: Callable[[T], None], items: Iterable[T]) -> None:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
             for _ in pool.map(work, items):
                 pass

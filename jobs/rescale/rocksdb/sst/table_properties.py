@@ -91,12 +91,12 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     )
 
 
-_NUMBERS = {
+_NUMERIC_PROPERTIES = {
     **dict.fromkeys(("column.family.id", "deleted.keys", "filter.size", "fixed.key.length", "format.version"), 0),
     **dict.fromkeys(("merge.operands", "num.data.blocks", "num.range-deletions"), 0),
     **dict.fromkeys(("index.key.is.user.key", "index.value.is.delta.encoded"), 1),
 }
-_TEXTS = {
+_TEXT_PROPERTIES = {
     "block.based.table.index.type": "\0\0\0\0",
     "block.based.table.prefix.filtering": "0",
     "block.based.table.whole.key.filtering": "1",
@@ -111,6 +111,6 @@ def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> li
 
     The shared entries are properties that RocksDB reads or that tools show.
     """
-    values = {name: varint(number) for name, number in (_NUMBERS | dict(numbers)).items()}
-    values |= {name: text.encode() for name, text in (_TEXTS | dict(texts)).items()}
+    values = {name: varint(number) for name, number in (_NUMERIC_PROPERTIES | dict(numbers)).items()}
+    values |= {name: text.encode() for name, text in (_TEXT_PROPERTIES | dict(texts)).items()}
     return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(values.items())]

@@ -35,7 +35,7 @@ from rescale.storage.store import Pin, open_store, stats_of
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 METADATA_LIMIT = 1 << 30
-_AT_ONCE = 32
+_READS_AT_ONCE = 32
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def open_candidate(
     pinned = _locate(metadata.operators, locator, given_up_ids)
     versions = stats_of(locator.files[1:])
     pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
         gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
         reader = StreamReader(data, files, gone, locator, metadata.operators)

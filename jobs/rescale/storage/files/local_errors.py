@@ -13,9 +13,9 @@ from rescale.text.errors import NO_ROOM, RequestError, StoreError
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """Error numbers of a file system without hard links."""
 
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
+_ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_DENIED_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
+_WRONG_KIND_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
 _NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
 """Meaning of `EEXIST`: only making a directory raises it here."""
@@ -23,7 +23,7 @@ _NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is neede
 
 def is_absent(error: OSError | ValueError) -> bool:
     """Tell whether an error means that there is no such file, or that there can be none (a name with a NUL)."""
-    return not isinstance(error, OSError) or error.errno in _ABSENT
+    return not isinstance(error, OSError) or error.errno in _ABSENT_ERRORS
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def translated_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = RequestError if error.errno in (*_DENIED, *_MISPLACED) else StoreError
+        kind = RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_KIND_ERRORS) else StoreError
         path = error.filename or uri
         what = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
         raise kind(what, path=path, advice=_advice(error)) from None
@@ -41,9 +41,9 @@ def translated_errors(uri: str) -> Iterator[None]:
 
 
 def _advice(error: OSError) -> str:
-    if error.errno in _DENIED:
+    if error.errno in _DENIED_ERRORS:
         return "give the user that runs Rescale access to it, or name another place"
-    if error.errno in _MISPLACED:
+    if error.errno in _WRONG_KIND_ERRORS:
         return "name another place"
     if error.errno == errno.EFBIG:
         return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"

@@ -58,8 +58,8 @@ from rescale.text.errors import RequestError
 
 _MARK = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
 
-_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 _protected: dict[str, Location] = {}
@@ -92,26 +92,26 @@ def forget() -> None:
 def new_file(path: Path) -> int:
     """Create a file, which must not exist, and return its descriptor for reading and writing."""
     with _folder_of(path) as folder, naming(path):
-        return os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder)
+        return os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
 
 
 def open_for_writing(path: Path) -> int:
     """Open an existing file, which must not be a link, and return its descriptor for reading and writing."""
     with _folder_of(path) as folder, naming(path):
-        return os.open(path.name, os.O_RDWR | _FILE, dir_fd=folder)
+        return os.open(path.name, os.O_RDWR | _FILE_FLAGS, dir_fd=folder)
 
 
 def open_in(folder: int, name: str) -> int:
     """Open a file in the open directory `folder` for reading and writing, without which some file systems do not lock
     it.
     """
-    return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE, dir_fd=folder)
+    return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE_FLAGS, dir_fd=folder)
 
 
 def append(path: Path) -> IO[bytes]:
     """Open a file to append to, and create it if it does not exist."""
     with _folder_of(path) as folder, naming(path):
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE_FLAGS
         return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "ab")
 
 
@@ -221,7 +221,7 @@ def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
     Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
     """
     with _folder_of(folder) as above:
-        with closed_after(os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)) as descriptor:
+        with closed_after(os.open(folder.name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=above)) as descriptor:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
             _remove_content(descriptor, mount_of(descriptor), last)
@@ -353,13 +353,13 @@ def _check_marked(folder: Path, descriptor: int) -> None:
 
 
 def _names_in(descriptor: int) -> set[str]:
-    with closed_after(os.open(".", _LISTED, dir_fd=descriptor)) as listed:
+    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as listed:
         return set(os.listdir(listed))  # noqa: PTH208
 
 
 def _mark(descriptor: int) -> None:
     with suppress(FileExistsError):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         with closed_after(os.open(OWNER, flags, 0o666, dir_fd=descriptor)) as file:
             os.write(file, _MARK)
 
@@ -371,7 +371,7 @@ def _note_made(folder: Path) -> None:
     documents = documents_of(folder)
     if not folder.name.endswith(BESIDE) and is_marked(documents):
         with suppress(OSError), opened_folder(documents) as descriptor:
-            flags = os.O_WRONLY | os.O_CREAT | _FILE
+            flags = os.O_WRONLY | os.O_CREAT | _FILE_FLAGS
             os.close(os.open(MADE_TARGET, flags, 0o666, dir_fd=descriptor))
 
 
@@ -382,7 +382,7 @@ def _remove_content(descriptor: int, mount: str | None, keep: str) -> None:
         if not is_folder:
             os.unlink(name, dir_fd=descriptor)
             continue
-        with closed_after(os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=descriptor)) as folder:
+        with closed_after(os.open(name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)) as folder:
             if mount_of(folder) != mount or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
                 continue
             _remove_content(folder, mount, "")

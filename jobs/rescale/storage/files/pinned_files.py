@@ -15,8 +15,8 @@ from rescale.text.errors import SnapshotError
 
 _COMPARED_AT_ONCE = 1 << 20
 
-_AT_ONCE = 1 << 20
-_NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+_COPIED_AT_ONCE = 1 << 20
+_UNSUPPORTED_COPY_ERRORS = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 """Errors of `copy_file_range(2)` where it is not possible: between file systems, without support, or in a container."""
 
 
@@ -101,7 +101,7 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
         try:
             copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(source, target, length - done, *place)
         except OSError as error:
-            if not in_the_kernel or error.errno not in _NOT_HERE:
+            if not in_the_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
                 raise
             in_the_kernel = False
             continue
@@ -119,4 +119,4 @@ def _copy_in_kernel(source: int, target: int, length: int, start: int, offset: i
 
 
 def _copy_through_memory(source: int, target: int, length: int, start: int, offset: int) -> int:
-    return os.pwrite(target, os.pread(source, min(length, _AT_ONCE), start), offset)
+    return os.pwrite(target, os.pread(source, min(length, _COPIED_AT_ONCE), start), offset)

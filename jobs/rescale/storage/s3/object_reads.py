@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
 
 _HEADERS = {"Range": "Range", "IfMatch": "If-Match"}
-_SAFE = "/~"
+_UNESCAPED = "/~"
 """Characters of a key that are not escaped, as in botocore."""
 
-_SOME_KEY = "x"
-_FOUND = (200, 206)
+_PLACEHOLDER_KEY = "x"
+_OK_STATUSES = (200, 206)
 _SIGNED_PLAINLY = ("v4", "s3v4")
-_BUSY = (429, 500, 502, 503, 504)
-_ELSEWHERE = (301, 302, 307)
-_LEFT_TO_BOTO3 = (*_ELSEWHERE, 400)
+_BUSY_STATUSES = (429, 500, 502, 503, 504)
+_REDIRECT_STATUSES = (301, 302, 307)
+_BOTO3_STATUSES = (*_REDIRECT_STATUSES, 400)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
 """Shortest and longest pause between two attempts, in seconds."""
 
@@ -60,7 +60,7 @@ class _Address:
     session: Any
 
     def get(self, key: str, headers: dict[str, str]) -> AWSResponse:
-        url = self.prefix + percent_encode(key, safe=_SAFE)
+        url = self.prefix + percent_encode(key, safe=_UNESCAPED)
         request = AWSRequest("GET", url=url, headers={**self.headers, **headers}, stream_output=True)
         self.signer.get_auth_instance(*self.signed_by).add_auth(request)
         answer: AWSResponse = self.session.send(request.prepare())
@@ -98,16 +98,16 @@ class ObjectReads:
                 answer = address.get(wanted["Key"], headers)
                 size = answer.raw.length_remaining
                 body = StreamingBody(answer.raw, size)
-                if answer.status_code in _FOUND:
+                if answer.status_code in _OK_STATUSES:
                     result = {
                         "ContentLength": -1 if size is None else size,
                         "ETag": answer.headers.get("ETag", ""),
                         "Body": body,
                     }
                     return cast("GetObjectOutputTypeDef", result)
-                if answer.status_code in _LEFT_TO_BOTO3:
+                if answer.status_code in _BOTO3_STATUSES:
                     body.close()
-                    if answer.status_code in _ELSEWHERE:
+                    if answer.status_code in _REDIRECT_STATUSES:
                         self._addresses[bucket] = None
                     return self._client.get_object(**wanted)
                 error = self._error(answer, body.read())
@@ -115,7 +115,7 @@ class ObjectReads:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
             else:
-                if attempt == ATTEMPTS - 1 or answer.status_code not in _BUSY:
+                if attempt == ATTEMPTS - 1 or answer.status_code not in _BUSY_STATUSES:
                     raise error
             time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
         raise AssertionError("the last attempt returns or raises")
@@ -128,7 +128,7 @@ class ObjectReads:
         """Return the address that botocore uses for a bucket; None if `_Address` cannot sign requests to it."""
         self._capturing.now = True
         try:
-            self._client.get_object(Bucket=bucket, Key=_SOME_KEY)
+            self._client.get_object(Bucket=bucket, Key=_PLACEHOLDER_KEY)
         except _CapturedError as captured:
             REQUESTS.count_calls(-1)  # `get_object` was counted, but sent no request
             return captured.address
@@ -140,7 +140,7 @@ class ObjectReads:
         if not getattr(self._capturing, "now", False):
             return
         signed_by = (how["signing_name"], how["region_name"], how["signature_version"])
-        prefix = request.url.removesuffix(_SOME_KEY)
+        prefix = request.url.removesuffix(_PLACEHOLDER_KEY)
         if signed_by[2] not in _SIGNED_PLAINLY or "?" in prefix:
             raise _CapturedError(None)
         headers = {"User-Agent": request.headers["User-Agent"]}

@@ -30,7 +30,7 @@ _Answer = TypeVar("_Answer", bound="HeadObjectOutputTypeDef | GetObjectOutputTyp
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Shortest and longest pause between two requests for the same body, in seconds."""
 
-_WITHOUT_CAUSE = ("400", "403")
+_CODES_WITHOUT_CAUSE = ("400", "403")
 """Codes of answers to a HEAD that have many causes, such as expired keys or a wrong clock.
 
 These answers have no body; only the answer to a GET names the cause.
@@ -55,7 +55,7 @@ class PinnedObjects:
             except ClientError as error:
                 if is_absent(error):
                     return None
-                if code_of(error) in _WITHOUT_CAUSE:
+                if code_of(error) in _CODES_WITHOUT_CAUSE:
                     self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
                 raise
 

@@ -24,7 +24,7 @@ E = TypeVar("E", bound=RescaleError)
 
 _VARIABLE = re.compile(r"\bAWS_")
 
-_OF_PROFILES = {
+_PROFILE_TEXTS = {
     "KEYS": "check the keys of the AWS profile {}",
     "CONFIGURATION": "check the AWS profile {}",
     "BUCKET": "check the name of the bucket and the AWS profile {}",
@@ -61,8 +61,8 @@ def _part_for_side(part: str | Mention, side: StoreSide) -> str | Mention:
     if not isinstance(part, Mention) or part.about is not About.SETTING:
         return part
     profile, text = profile_of(side, os.environ), part.text
-    if profile and part.name in _OF_PROFILES:
-        text = _OF_PROFILES[part.name].format(profile)
+    if profile and part.name in _PROFILE_TEXTS:
+        text = _PROFILE_TEXTS[part.name].format(profile)
     elif has_own_variables(side, os.environ):
         text = _VARIABLE.sub(f"{side.prefix}AWS_", text)
     return part._replace(value=side.value.lower(), text=text)

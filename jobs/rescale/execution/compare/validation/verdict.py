@@ -114,7 +114,7 @@ _CLAIM_OF_CHECKSUMS = (
     "for state that was compared by checksums of its store, the bytes of all files after their headers, end to end, "
     "have the same checksum as the source's bytes, computed by the store itself"
 )
-_EXCEPT = "except for the declared differences, "
+_EXCEPTION_CLAUSE = "except for the declared differences, "
 _CLAIM_OF_THE_REST = f"for all other state, {_CLAIM}"
 
 
@@ -136,7 +136,7 @@ def certificate_of(
     claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
     return Certificate(
         verdict=COMPLETE,
-        proves=f"{_EXCEPT if _changes_state(surgery) else ''}{'; '.join(claims)}",
+        proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(claims)}",
         does_not_prove="; ".join(limits) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,

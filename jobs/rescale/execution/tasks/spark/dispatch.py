@@ -22,7 +22,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _AFTER_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
 _MODULE = f"{RescaleError.__module__}."
-_STOPPED = ("stopped SparkContext", "SparkContext was shut down")
+_STOPPED_MESSAGES = ("stopped SparkContext", "SparkContext was shut down")
 """Parts of Spark's messages for work that was submitted or running when Spark was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """Errors of a task after which another try may succeed."""
@@ -84,5 +84,5 @@ def error_of_failed_task(text: str) -> RescaleError:
 
 def _jvm_error(message: str) -> StoreError:
     """Return the error for a failure outside of Python, with the message of the JVM's exception."""
-    failure = "Spark has stopped" if any(part in message for part in _STOPPED) else FAILED_REPEATEDLY
+    failure = "Spark has stopped" if any(part in message for part in _STOPPED_MESSAGES) else FAILED_REPEATEDLY
     return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=RESUME_ADVICE)

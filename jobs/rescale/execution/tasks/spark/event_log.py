@@ -21,7 +21,7 @@ from rescale.text.errors import RescaleError
 
 VARIABLE = "RESCALE_EVENT_LOG"
 
-_LARGEST = 64 * 1024 * 1024
+_LARGEST_LOG = 64 * 1024 * 1024
 """Largest log that is kept, in bytes; the compressed log of ten thousand tasks has a few MB."""
 
 
@@ -45,8 +45,8 @@ def event_log_kept(conf: SparkConf) -> Iterator[None]:
 
 def _upload(log: Path, directory: str) -> None:
     try:
-        if log.stat().st_size > _LARGEST:
-            raise RescaleError(f"the log is larger than {_LARGEST} bytes")
+        if log.stat().st_size > _LARGEST_LOG:
+            raise RescaleError(f"the log is larger than {_LARGEST_LOG} bytes")
         uri = join(normalise(directory), log.name)
         open_store(uri).put(uri, log.read_bytes())
     except (RescaleError, OSError) as error:

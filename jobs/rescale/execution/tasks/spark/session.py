@@ -46,7 +46,7 @@ _JAVA = "a JDK 17 or newer"
 _STANDALONE = "spark://"
 _NOT_REGISTERED = "spark-application-"
 """Prefix of the default application id, before a master assigns one (`SchedulerBackend.applicationId`)."""
-_STOPPED = "stopped"
+_STOPPED_MESSAGE = "stopped"
 """Part of the error message of a Spark that was stopped while it started."""
 
 
@@ -103,7 +103,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
         except (PySparkRuntimeError, Py4JError) as error:
             cause = _root_cause(str(error))
             requested_master = conf.get("spark.master") or ""
-            if requested_master.startswith(_STANDALONE) and _STOPPED in cause:
+            if requested_master.startswith(_STANDALONE) and _STOPPED_MESSAGE in cause:
                 raise _no_answer(requested_master, cause) from None
             raise StoreError(
                 "Spark does not start",

@@ -24,7 +24,7 @@ from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInf
 from rescale.text.errors import UnsupportedError
 
 _TIME = Fixed(8)
-_NOTHING = Fixed(0)
+_NO_BYTES = Fixed(0)
 
 
 class EntryKind(IntEnum):
@@ -59,7 +59,7 @@ class EntryLayout:
             return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
         if self.kind is EntryKind.MAP:
             items = Repeat((self.first, Nullable(self.second)), folds=False)
-            return replace(self, kind=EntryKind.VALUE, first=items, second=_NOTHING)
+            return replace(self, kind=EntryKind.VALUE, first=items, second=_NO_BYTES)
         return self
 
 
@@ -107,13 +107,13 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer_key = compile_program(serializer_of(state, SerializerKey.VALUE).nested[0])
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
-        return EntryLayout(EntryKind.ELEMENT, _NOTHING, _NOTHING, timer, _NOTHING, has_lengths=False)
+        return EntryLayout(EntryKind.ELEMENT, _NO_BYTES, _NO_BYTES, timer, _NO_BYTES, has_lengths=False)
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
         raise UnsupportedError("the state has no value serializer")
     kind, parts = content_of(state, value)
-    first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
+    first, second = (*(compile_program(part).tree for part in parts), _NO_BYTES)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
         raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, has_lengths)

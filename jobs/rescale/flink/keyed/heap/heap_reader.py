@@ -29,7 +29,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 NUMBER_SIZE = 4
 """Size in bytes of a key group's number, which begins the block and is never compressed."""
 
-_WHAT = "the heap"
+_KIND_OF_STATE = "the heap"
 _INCOMPLETE = (2, 3)
 """Error codes (indices of `ERROR_TEXTS`) of a value that may be damaged, or only not complete yet."""
 
@@ -75,7 +75,7 @@ class HeapReader:
         yield from self._batch()
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
-        block = GroupBytes(_WHAT, key_group, chunks)
+        block = GroupBytes(_KIND_OF_STATE, key_group, chunks)
         stored = block.non_negative_i32()
         if stored != key_group:
             raise SnapshotError(
@@ -88,7 +88,7 @@ class HeapReader:
             yield from self._listed(block)
             return
         try:
-            yield from self._listed(GroupBytes(_WHAT, key_group, decompressed(block.rest())))
+            yield from self._listed(GroupBytes(_KIND_OF_STATE, key_group, decompressed(block.rest())))
         except (SnapshotError, UnsupportedError) as error:
             error.offset = 0
             raise

@@ -17,7 +17,7 @@ from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, ser
 from rescale.flink.keys.java_hash import walk_values
 from rescale.text.errors import UnsupportedError
 
-_BESIDE_TIMER = 8
+_BYTES_BESIDE_TIMER = 8
 """Most bytes of a record besides its timer: the key group and the length of the value."""
 
 
@@ -106,5 +106,5 @@ class TimerReader:
         self._count = self._filled = 0
 
     def _make_room(self, timer: int) -> None:
-        if timer + _BESIDE_TIMER > len(self._out):
-            self._out = np.empty(timer + _BESIDE_TIMER, np.uint8)
+        if timer + _BYTES_BESIDE_TIMER > len(self._out):
+            self._out = np.empty(timer + _BYTES_BESIDE_TIMER, np.uint8)

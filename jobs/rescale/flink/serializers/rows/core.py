@@ -37,7 +37,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _JAVA = "org.apache.flink.api.java.typeutils.runtime."
 
-_NOTHING = Fixed(0)
+_NO_BYTES = Fixed(0)
 _ROW_WITH_KIND_AND_NO_FLAG = 3
 """Outer version of `RowSerializerSnapshot` for rows with a kind.
 
@@ -179,7 +179,7 @@ ROWS = (
         _BASE + "GenericArraySerializerSnapshot",
         "Array",
         {1: "1.8"},
-        made_of(1, lambda element: Repeat((Union(element, _NOTHING),), folds=False)),
+        made_of(1, lambda element: Repeat((Union(element, _NO_BYTES),), folds=False)),
         outer_fields("class:utf"),
     ),
     LIST,

@@ -45,12 +45,12 @@ _TYPES = (
     ),
 )
 
-_WAY = (
+_SCALA_ADVICE = (
     "in the job on Flink 1.x, copy the state into an operator with another uid and with types of Java (POJOs, tuples, "
     "Types.LIST, …), and then take the savepoint"
 )
 
-ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_WAY) for row in _TYPES) + tuple(
+ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_SCALA_ADVICE) for row in _TYPES) + tuple(
     replace(
         row,
         snapshot=_SCALA_OF_TABLES + row.snapshot.removeprefix(_SCALA),

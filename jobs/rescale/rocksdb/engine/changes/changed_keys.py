@@ -102,7 +102,7 @@ class _Entries(NamedTuple):
     def part(self, begin: int, end: int) -> _Entries:
         """Return the entries from `begin` to before `end`, without the bytes of other entries."""
         if begin == end:
-            return _NOTHING
+            return _NO_ENTRIES
         key, key_end = self.key_starts[begin], self.key_ends[end - 1]
         value, value_end = self.values[begin], self.value_ends[end - 1]
         return _Entries(
@@ -120,7 +120,7 @@ class _Entries(NamedTuple):
 
 
 _NO_BYTES, _NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int64)
-_NOTHING = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
+_NO_ENTRIES = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
 
 
 class _SortedRun:
@@ -133,13 +133,13 @@ class _SortedRun:
         self.last = b""
         """Last decoded key: more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
-        self._entries = _NOTHING
+        self._entries = _NO_ENTRIES
         self._fill()
 
     def skip_to(self, key: Bytes) -> None:
         """Skip the entries of keys before `key`."""
         while not self.is_at_end and self.last < key.tobytes():
-            self._entries = _NOTHING
+            self._entries = _NO_ENTRIES
             self._fill()
         self.take_before(key)
 
