@@ -127,7 +127,7 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
         tables = () if database is None else database.tables
         return {snapshot.origins[table.extent.file]: table for table in tables}
 
-    monkeypatch.setattr(own_tables, "_by_place", folded)
+    monkeypatch.setattr(own_tables, "_tables_by_place", folded)
 
 
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_databa
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.guarded_database import guarded_database
-from rescale.rocksdb.engine.open_database import error_of_message
+from rescale.rocksdb.engine.open_database import rocksdb_message_error
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.rocksdb.manifest.manifest import read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
@@ -197,7 +197,7 @@ def test_messages_of_rocksdb_become_errors_that_name_the_file(
 ) -> None:
     names = ("CURRENT", "MANIFEST-000004", "000010.sst")
     directory = DatabaseDirectory(tmp_path, tuple(StoredFile(name, f"s3://bucket/{name}", 1) for name in names))
-    error = error_of_message(message.format(tmp_path), directory)
+    error = rocksdb_message_error(message.format(tmp_path), directory)
     assert type(error) is kind
     assert error.path == f"s3://bucket/{name}"
     assert str(tmp_path) not in str(error)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rescale.plan.prepared_name import PREPARED
 from rescale.plan.proof import Proof
-from rescale.text.errors import InternalError, unexpected
+from rescale.text.errors import InternalError, as_rescale_error
 from simulation.model import assert_certified
 from simulation.neighbours import SOMEBODY, touched
 from simulation.promises import BrokenPromiseError, assert_published, described, must
@@ -42,7 +42,7 @@ class Judge:
         scene = self._scene
         for process in scene.processes:
             if isinstance(process.error, Exception):
-                error = unexpected(process.error)
+                error = as_rescale_error(process.error)
                 came_late = process.is_lost and scene.has_discarded
                 if error.final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
                     raise BrokenPromiseError(f"what passes ended {process.name} for good: {described(error)}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from rescale.text.errors import RescaleError, StoreError, unexpected
+from rescale.text.errors import RescaleError, StoreError, as_rescale_error
 from simulation.processes import Crash, Process
 from simulation.run import Steps
 
@@ -106,4 +106,4 @@ def _described(error: BaseException) -> str:
 
 def _as_ours(error: BaseException) -> RescaleError | None:
     """Return the error that a step's process ends with, or None for a killed process."""
-    return unexpected(error) if isinstance(error, Exception) else None
+    return as_rescale_error(error) if isinstance(error, Exception) else None

@@ -20,8 +20,8 @@ from rescale.text.errors import (
     SnapshotError,
     StoreError,
     UnsupportedError,
-    shown,
-    unexpected,
+    as_rescale_error,
+    error_to_show,
 )
 
 KINDS = [
@@ -111,9 +111,9 @@ def test_located_keeps_details_that_an_error_has() -> None:
 
 
 def test_damage_has_advice_where_it_is_shown() -> None:
-    assert "another snapshot" in str(shown(SnapshotError("damaged", offset=3)).advice)
-    assert shown(SnapshotError("damaged", advice="look again")).advice == "look again"
-    assert shown(RequestError("no")).advice is None
+    assert "another snapshot" in str(error_to_show(SnapshotError("damaged", offset=3)).advice)
+    assert error_to_show(SnapshotError("damaged", advice="look again")).advice == "look again"
+    assert error_to_show(RequestError("no")).advice is None
 
 
 def test_numpy_offset_is_written_as_a_number() -> None:
@@ -124,12 +124,12 @@ def test_numpy_offset_is_written_as_a_number() -> None:
 
 @pytest.mark.parametrize("exception", [MemoryError(), RuntimeError("can't start new thread"), ConnectionResetError()])
 def test_exhausted_resource_is_a_store_error(exception: Exception) -> None:
-    assert isinstance(unexpected(exception), StoreError)
-    assert isinstance(unexpected(RuntimeError("another")), InternalError)
+    assert isinstance(as_rescale_error(exception), StoreError)
+    assert isinstance(as_rescale_error(RuntimeError("another")), InternalError)
 
 
 def test_clock_after_2262_is_a_request_error() -> None:
-    error = unexpected(OverflowError("timestamp too large to convert to C _PyTime_t"))
+    error = as_rescale_error(OverflowError("timestamp too large to convert to C _PyTime_t"))
     assert type(error) is RequestError
     assert "clock" in (error.advice or "")
-    assert type(unexpected(OverflowError("int too large"))) is InternalError
+    assert type(as_rescale_error(OverflowError("int too large"))) is InternalError

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from rescale.text.errors import InternalError, SnapshotError, StoreError, unexpected
+from rescale.text.errors import InternalError, SnapshotError, StoreError, as_rescale_error
 from rescale.text.names import did_you_mean, first_of, printable, printable_lines, quoted, without_secrets
 
 EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
@@ -82,6 +82,11 @@ def test_secrets_of_addresses_in_errors_are_hidden() -> None:
     address = "http://me:planted@host/key"
     error = StoreError(address, path=address, found=address, expected=[address])
     fault = InternalError.from_exception(ValueError(address))
-    for each_error in (error, fault, unexpected(ConnectionError(address)), InternalError.of_document(fault.document())):
+    for each_error in (
+        error,
+        fault,
+        as_rescale_error(ConnectionError(address)),
+        InternalError.of_document(fault.document()),
+    ):
         assert "planted" not in f"{each_error} {each_error.document()} {each_error.args}"
         assert "http://…@host/key" in str(each_error)

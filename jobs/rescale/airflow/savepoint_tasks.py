@@ -99,13 +99,13 @@ def pulled_places(known_places: KnownPlaces, ti: Any) -> dict[str, Any]:
     return {place: field.pull(ti) for place, field in (known_places or {}).items()}
 
 
-def _moved(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
+def _moved_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
     from rescale.report.step_results import MovedStreams
 
     return structs.asdict(document.read(MovedStreams))
 
 
-def _certified(plan: Plan, document: ResultDocument) -> Summary:
+def _certificate_summary(plan: Plan, document: ResultDocument) -> Summary:
     from rescale.airflow.savepoint_work import report_certificate
     from rescale.runstate.certificate import Certificate
 
@@ -152,7 +152,7 @@ reshuffle = step_task(
     RESHUFFLE,
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
-    _moved,
+    _moved_summary,
     trigger_rule=_UNLESS_REJECTED,
 )
 redistribute = step_task(
@@ -160,7 +160,7 @@ redistribute = step_task(
     REDISTRIBUTE,
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
-    _moved,
+    _moved_summary,
     trigger_rule=_UNLESS_REJECTED,
 )
 validate = step_task(
@@ -168,7 +168,7 @@ validate = step_task(
     VALIDATE,
     "Validate the result",
     "Reads source and result back from storage, compares them, and writes the certificate.",
-    _certified,
+    _certificate_summary,
     arguments_of=lambda params: ["--proof", proof_of(params).value],
     links=_REPORT,
 )

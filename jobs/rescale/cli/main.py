@@ -13,7 +13,7 @@ from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
 from rescale.text.advice import About, Advice, Mention
-from rescale.text.errors import RequestError, RescaleError, StoreError, shown
+from rescale.text.errors import RequestError, RescaleError, StoreError, error_to_show
 
 _STEPS = """\
 Show what is in the snapshot:
@@ -165,7 +165,7 @@ def _execute(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        rescale_error = shown(error)
+        rescale_error = error_to_show(error)
         _mark_options_of_others(rescale_error, parsed)
         output.error(rescale_error)
         return rescale_error.exit_code

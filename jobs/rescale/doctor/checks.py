@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from rescale.text.advice import Advice, Mention
-from rescale.text.errors import InternalError, RescaleError, unexpected
+from rescale.text.errors import InternalError, RescaleError, as_rescale_error
 
 _PERMISSIONS = "check who may read and write there"
 
@@ -68,7 +68,7 @@ class CheckList:
         try:
             yield trial
         except Exception as exception:
-            error = unexpected(exception)
+            error = as_rescale_error(exception)
             if isinstance(exception, OSError) and isinstance(error, InternalError):
                 trial.fail(f"{type(exception).__name__}: {exception}", meaning, _PERMISSIONS)
                 return

@@ -33,7 +33,7 @@ from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import exists, open_store
 from rescale.text.error_document import ErrorDocument
-from rescale.text.errors import RescaleError, unexpected
+from rescale.text.errors import RescaleError, as_rescale_error
 
 
 def job_parser(
@@ -109,7 +109,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
         open_store(result_uri).put(result_uri, document)
     except Exception as error:
-        rescale_error = unexpected(error)
+        rescale_error = as_rescale_error(error)
         _print_error(failure)
         print(f"error: the result document could not be written: {rescale_error}", file=sys.stderr)
         return (failure or rescale_error).exit_code
@@ -142,7 +142,7 @@ def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleE
             result = body()
         document = result.document() if isinstance(result, Certificate) else result
     except Exception as error:
-        failure = unexpected(error)
+        failure = as_rescale_error(error)
         document = failure.document()
     seconds = round(time.monotonic() - start_time, 3)
     fields = {} if document is None else msgspec.to_builtins(document)

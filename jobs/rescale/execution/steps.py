@@ -16,7 +16,7 @@ from rescale.execution.compare.validation.coverage import (
 )
 from rescale.execution.compare.validation.declared_differences import check_declared
 from rescale.execution.compare.validation.declared_offsets import check_offsets
-from rescale.execution.compare.validation.directories import comparable_by_files
+from rescale.execution.compare.validation.directories import is_comparable_by_files
 from rescale.execution.compare.validation.validation import (
     SnapshotPair,
     compare_snapshots,
@@ -237,11 +237,11 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
         copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_impossible_proof(possible=copied or any(comparable_by_files(old, new) for old, new in pairs))
+        refuse_impossible_proof(possible=copied or any(is_comparable_by_files(old, new) for old, new in pairs))
     rehashed = [
         (old, new)
         for old, new in pairs
-        if is_compared_by_record(old, new) and not (proof is Proof.FILES and comparable_by_files(old, new))
+        if is_compared_by_record(old, new) and not (proof is Proof.FILES and is_comparable_by_files(old, new))
     ]
     by_record = [new for _, new in rehashed]
     if any(old.databases for old, _ in rehashed):

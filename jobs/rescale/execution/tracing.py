@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rescale.execution.meter import METER, Stage
-from rescale.text.errors import unexpected
+from rescale.text.errors import as_rescale_error
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -66,7 +66,7 @@ def traced(step: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            span.set_status(StatusCode.ERROR, unexpected(error).what)
+            span.set_status(StatusCode.ERROR, as_rescale_error(error).what)
             raise
         finally:
             stages = METER.stages_after(max(before, _exported.stages))

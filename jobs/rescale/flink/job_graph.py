@@ -43,7 +43,7 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     try:
         document = msgspec.json.decode(data)
     except DECODE_ERRORS as error:
-        raise _not_a_plan(path, str(error)) from None
+        raise _no_job_plan_error(path, str(error)) from None
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)
     for nodes, names in (
@@ -52,19 +52,19 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     ):
         if isinstance(nodes, list) and nodes:
             return tuple(_vertex(node, names, path) for node in nodes)
-    raise _not_a_plan(path, "no list of nodes")
+    raise _no_job_plan_error(path, "no list of nodes")
 
 
 def _vertex(node: Any, names: Callable[[dict[str, Any]], list[str]], path: str) -> GraphVertex:
     operator_id = node.get("id") if isinstance(node, dict) else None
     if not isinstance(operator_id, str) or not is_operator_id(operator_id):
-        raise _not_a_plan(path, f"a node with the id {operator_id!r}")
+        raise _no_job_plan_error(path, f"a node with the id {operator_id!r}")
     first, *chained = names(node) or [""]
     return GraphVertex(operator_id.lower(), first, tuple(chained))
 
 
 def _operators_in_name(vertex: dict[str, Any]) -> list[str]:
-    return _along_arrows(_VERTEX_PREFIX.sub("", str(vertex.get("name") or "")))
+    return _lines_along_arrows(_VERTEX_PREFIX.sub("", str(vertex.get("name") or "")))
 
 
 def _operators_in_description(node: dict[str, Any]) -> list[str]:
@@ -72,11 +72,11 @@ def _operators_in_description(node: dict[str, Any]) -> list[str]:
     description = str(node.get("description") or "")
     lines = [html.unescape(line) for line in description.split("<br/>") if line.strip()]
     if "<br/>" not in description and lines:
-        lines = _along_arrows(lines[0])
+        lines = _lines_along_arrows(lines[0])
     return [_name_in(_VERTEX_PREFIX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
 
 
-def _along_arrows(line: str) -> list[str]:
+def _lines_along_arrows(line: str) -> list[str]:
     if " -> " not in line:
         return [line]
     return [part.rstrip(" )") if part.count(")") > part.count("(") else part for part in _ARROWS.split(line)]
@@ -90,7 +90,7 @@ def _name_in(description: str) -> str:
     return window[1] if window else description
 
 
-def _not_a_plan(path: str, content: str) -> RequestError:
+def _no_job_plan_error(path: str, content: str) -> RequestError:
     return RequestError(
         "not the plan of a job",
         path=path,

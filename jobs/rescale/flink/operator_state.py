@@ -112,12 +112,12 @@ def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> Oper
     return OperatorStateHeader(
         headers[0].version,
         headers[0].compressed,
-        _merged([state for header in headers for state in header.list_states]),
-        _merged([state for header in headers for state in header.broadcast_states]),
+        _merged_infos([state for header in headers for state in header.list_states]),
+        _merged_infos([state for header in headers for state in header.broadcast_states]),
     )
 
 
-def _merged(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
+def _merged_infos(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
     by_name: dict[str, list[StateMetaInfo]] = {}
     for state in states:
         by_name.setdefault(state.name, []).append(state)

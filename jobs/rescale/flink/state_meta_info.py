@@ -113,12 +113,12 @@ def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
             return info
     merged: StateMetaInfo | None = distinct[0]
     for info in distinct[1:]:
-        merged = merged and _merged(merged, info)
+        merged = merged and _merged_info(merged, info)
     return merged
 
 
-def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
-    if not _same_kind(info, other):
+def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
+    if not _is_same_kind(info, other):
         return None
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
@@ -142,10 +142,10 @@ def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
     others = dict(narrow.serializers)
-    return _same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
+    return _is_same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
 
 
-def _same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
+def _is_same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
     """Whether two descriptions agree in all but the serializers' snapshots."""
     purposes, others = dict(info.serializers).keys(), dict(other.serializers).keys()
     return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), others)

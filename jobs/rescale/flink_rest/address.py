@@ -17,9 +17,9 @@ def address_of(text: str, secrets: str) -> str:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
     except ValueError:  # the port is no number or too large, or a bracket is missing
-        raise _invalid_address("a malformed address") from None
+        raise _invalid_address_error("a malformed address") from None
     if not valid:
-        raise _invalid_address(parts.hostname)
+        raise _invalid_address_error(parts.hostname)
     if parts.username is not None or parts.password is not None:
         raise RequestError(
             "the address contains a login or password, which everybody who sees the output could read",
@@ -29,6 +29,6 @@ def address_of(text: str, secrets: str) -> str:
     return text.rstrip("/")
 
 
-def _invalid_address(host: str | None) -> RequestError:
+def _invalid_address_error(host: str | None) -> RequestError:
     """Return the error for an invalid address; it shows the host only, as the rest may contain a password."""
     return RequestError("this is not an address of Flink's REST API", expected="http://host:port", found=host)

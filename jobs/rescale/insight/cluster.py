@@ -95,14 +95,14 @@ _MOST_DIGITS = 20
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or not int(text):
-        raise _invalid(name, "a number, 1 or more", text)
+        raise _invalid_cluster_error(name, "a number, 1 or more", text)
     return int(text)
 
 
 def _size(name: str, text: str) -> int:
     size = bytes_of(text)
     if size is None:
-        raise _invalid(name, "a size such as 1.2GB or 20Gi", text)
+        raise _invalid_cluster_error(name, "a size such as 1.2GB or 20Gi", text)
     return size
 
 
@@ -124,7 +124,7 @@ def rate_of(text: str, option: str) -> int:
     return rate
 
 
-def _invalid(name: str, expected: str, text: str) -> RequestError:
+def _invalid_cluster_error(name: str, expected: str, text: str) -> RequestError:
     return RequestError(
         f"the value of {name} of the cluster cannot be read", expected=expected, found=text, advice=_ADVICE
     )

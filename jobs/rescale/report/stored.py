@@ -32,7 +32,7 @@ from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, unexpected
+from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, as_rescale_error
 from rescale.text.names import printable
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
         if not _is_stored(plan, page):  # repeating a run of a published plan changes no file
             put_document(places_of(plan).report, page)
     except Exception as error:
-        return f"the report could not be written: {unexpected(error)}"
+        return f"the report could not be written: {as_rescale_error(error)}"
     return f"report: {printable(places_of(plan).report)}"
 
 
@@ -118,10 +118,10 @@ def _refusing_damage(uri: str) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise _damaged(uri, error) from error
+        raise _damaged_document_error(uri, error) from error
 
 
-def _damaged(uri: str, error: Exception) -> RequestError:
+def _damaged_document_error(uri: str, error: Exception) -> RequestError:
     return RequestError(
         "no report can be made from this document: it is damaged, or another version of Rescale wrote it",
         path=uri,
@@ -192,4 +192,4 @@ def _read(uri: str, kind: type[T]) -> T | None:
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
     except DECODE_ERRORS as error:
-        raise _damaged(uri, error) from error
+        raise _damaged_document_error(uri, error) from error

@@ -19,7 +19,7 @@ from rescale.runstate.places import Places, places_of
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
-from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
+from rescale.storage.rereads import DOCUMENTS, RESULT, misread_error, read_again_on_failure
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, RequestError, StoreError
@@ -87,7 +87,7 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
         found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
         advice="name another target",
     )
-    raise other_metadata if contents[0] == contents[1] else misread([RESULT], other_metadata)
+    raise other_metadata if contents[0] == contents[1] else misread_error([RESULT], other_metadata)
 
 
 def _put_published_mark(plan: Plan) -> None:

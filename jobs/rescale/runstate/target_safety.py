@@ -81,12 +81,12 @@ def _check_documents(target: str, documents: Path) -> None:
         names = _foreign_names(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
         file_names = [path.name for path in documents.iterdir()]
         if names or (file_names and not any(map(_DISTINCTIVE_NAMES.fullmatch, file_names))):
-            raise document_folders.not_ours(documents, f"other files, such as {min(names or file_names)}")
+            raise document_folders.not_ours_error(documents, f"other files, such as {min(names or file_names)}")
     for name in document_folders.FOLDERS:
         document_folders.refuse_other_place(documents / name)
     staging = documents / document_folders.STAGING
     if names := _foreign_names(staging, is_staged):
-        raise document_folders.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
+        raise document_folders.not_ours_error(staging, f"other files ({len(names)}), such as {min(names)}")
 
 
 def take_documents(target: str) -> None:

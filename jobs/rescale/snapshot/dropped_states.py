@@ -60,7 +60,7 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     if not names:
         return operator
     entry, dropped_states = operator.entry, frozenset(names) & _keyed_types(operator).keys()
-    streams = tuple(filter(None, (_without(stream, names) for stream in operator.operator)))
+    streams = tuple(filter(None, (_stream_without(stream, names) for stream in operator.operator)))
     operator = replace(operator, operator=streams, dropped_states=dropped_states)
     if not dropped_states or dropped_states != _keyed_types(operator).keys():
         return operator
@@ -137,7 +137,7 @@ def _keyed_types(operator: Operator) -> dict[str, str]:
     return {state.name: state.state_type for header in headers for state in header.states}
 
 
-def _without(stream: ElementStream, names: Collection[str]) -> ElementStream | None:
+def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStream | None:
     """Return the stream without the states of these names; None if no state is left."""
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:

@@ -102,7 +102,7 @@ def find_moves(
     home = parent(directory) if is_checkpoint_directory(directory) else directory
     recorded = {
         path: size
-        for path, size in _recorded(streams).items()
+        for path, size in _recorded_sizes(streams).items()
         if not contains(home, path) and moved_place(path, moves) is None
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded}
@@ -115,17 +115,17 @@ def find_moves(
             if (size := sizes.get(target := _target(path, move))) is not None and recorded[path].fits(size)
         }
         if len(fitting) > 1:
-            raise _ambiguous(metadata_uri, path, fitting)
+            raise _ambiguous_places_error(metadata_uri, path, fitting)
         chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
     moved = tuple(sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)}))
     for path, move in chosen.items():
         now = moved_place(path, moved)
         if move in moved and now not in (None, _target(path, move)):
-            raise _ambiguous(metadata_uri, path, (_target(path, move), str(now)))
+            raise _ambiguous_places_error(metadata_uri, path, (_target(path, move), str(now)))
     return moved
 
 
-def _recorded(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
+def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
     """Return the recorded sizes of the files that absolute handles name, by path."""
     files: dict[str, FileSize] = {}
     for stream in streams:
@@ -174,7 +174,7 @@ def _old_files_remain(move: Move, recorded: Mapping[str, FileSize], directory: s
         return True
 
 
-def _ambiguous(metadata_uri: str, path: str, places: Iterable[str]) -> SnapshotError:
+def _ambiguous_places_error(metadata_uri: str, path: str, places: Iterable[str]) -> SnapshotError:
     return SnapshotError(
         "a moved file of the snapshot may be at either of two places",
         path=metadata_uri,

@@ -32,10 +32,10 @@ class Pin:
 
     def matches(self, other: Pin | None) -> bool:
         """Tell whether both pin the same version. ETags are compared without quotes, which some answers omit."""
-        return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
+        return other is not None and (self.size, self.mtime_ns, _bare_etag(self.etag)) == (
             other.size,
             other.mtime_ns,
-            _bare(other.etag),
+            _bare_etag(other.etag),
         )
 
     def __str__(self) -> str:
@@ -174,5 +174,5 @@ class Store(Protocol):
         """
 
 
-def _bare(etag: str | None) -> str | None:
+def _bare_etag(etag: str | None) -> str | None:
     return etag.strip('"') if etag is not None else None

@@ -38,12 +38,12 @@ def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
     except RescaleError as second:
         if not second.final:
             raise
-        if second.document() == first.document() or _both_refused(first, second):
+        if second.document() == first.document() or _is_refused_twice(first, second):
             raise first from None
-    raise misread([side or (SOURCE if isinstance(first, SnapshotError) else RESULT)], first)
+    raise misread_error([side or (SOURCE if isinstance(first, SnapshotError) else RESULT)], first)
 
 
-def _both_refused(*errors: RescaleError) -> bool:
+def _is_refused_twice(*errors: RescaleError) -> bool:
     """Tell whether the store refused both reads for the same reason. Reads run in parallel, so the files may differ."""
     return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
@@ -53,7 +53,7 @@ def changed_sides(first: Sequence[object], second: Sequence[object]) -> list[str
     return [side for side, old, new in zip(SIDES, first, second, strict=True) if old != new]
 
 
-def misread(sides: Sequence[str], first: RescaleError) -> StoreError:
+def misread_error(sides: Sequence[str], first: RescaleError) -> StoreError:
     """Return the error for sides whose two reads differ; `first` is the error of the first read."""
     return StoreError(
         f"the {' and the '.join(sides)} did not read the same twice",

@@ -85,7 +85,7 @@ def scratch_directories() -> list[str]:
     return named or [temporary_directory()]
 
 
-def no_room_for_rows(error: OSError, folder: str) -> StoreError:
+def no_room_for_rows_error(error: OSError, folder: str) -> StoreError:
     """Return the error for RocksDB rows that could not be written to the scratch directory."""
     return StoreError(
         f"no room for rows in the scratch directory: {error}",

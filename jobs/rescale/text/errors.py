@@ -1,8 +1,8 @@
 """The errors that users see: the class of an error says whose fault it is, and its `advice` what to do.
 
 *Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and all code
-that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns the
-exception into one of these errors at the end of a process or a task.
+that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `as_rescale_error` turns
+it into one of these errors at the end of a process or a task.
 
 Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
@@ -229,8 +229,10 @@ class InternalError(RescaleError):
         )
 
 
-def unexpected(exception: Exception) -> RescaleError:
-    """Return the error for any exception: an `InternalError`, unless the machine ran out of a resource."""
+def as_rescale_error(exception: Exception) -> RescaleError:
+    """Return a `RescaleError` as it is. Of other exceptions, exhausted resources become a `StoreError`, a wrong clock
+    a `RequestError`, and all others an `InternalError`.
+    """
     if isinstance(exception, RescaleError):
         return exception
     if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW in str(exception):
@@ -251,9 +253,9 @@ def unexpected(exception: Exception) -> RescaleError:
     return InternalError.from_exception(exception)
 
 
-def shown(exception: Exception) -> RescaleError:
-    """Return the error to show to a user for any exception; damage has the same advice wherever it is found."""
-    error = unexpected(exception)
+def error_to_show(exception: Exception) -> RescaleError:
+    """Return the error to show to a user; a `SnapshotError` without advice gets advice."""
+    error = as_rescale_error(exception)
     if isinstance(error, SnapshotError):
         error.located(advice="use another snapshot: this one is damaged, or was changed after Flink had written it")
     return error

@@ -35,10 +35,10 @@ def quoted(word: str) -> str:
     """Return a word quoted for a shell; control characters are escaped as in bash, zsh and ksh."""
     if word.isprintable():
         return quote(word)
-    return f"$'{''.join(map(_in_ansi_c_quotes, word))}'"
+    return f"$'{''.join(map(_ansi_c_escape, word))}'"
 
 
-def _in_ansi_c_quotes(char: str) -> str:
+def _ansi_c_escape(char: str) -> str:
     if char in "\\'":
         return f"\\{char}"
     if char.isprintable():

@@ -163,7 +163,7 @@ def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, m
         step=Step.RESHUFFLE,
         planned=planned,
         template="/driver.yaml",
-        summary_of=savepoint_tasks._moved,
+        summary_of=savepoint_tasks._moved_summary,
     )
     step.trigger_reentry({"params": {"connection": None}, "ti": ti}, {})  # type: ignore[typeddict-item]
     ti.xcom_push.assert_called_once_with("return_value", moved)
@@ -175,7 +175,7 @@ def a_step() -> StepPod:
         step=Step.VALIDATE,
         planned={},
         template="/driver.yaml",
-        summary_of=savepoint_tasks._moved,
+        summary_of=savepoint_tasks._moved_summary,
     )
 
 
@@ -218,7 +218,7 @@ def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.Monke
     planned = {"published": False, "plan": places_of(plan).plan}
     proof_arguments = lambda params: ["--proof", proof_of(params).value]  # noqa: E731
     step = step_task.step_task(
-        Step.VALIDATE, "validate", "Validate", "doc", savepoint_tasks._certified, proof_arguments
+        Step.VALIDATE, "validate", "Validate", "doc", savepoint_tasks._certificate_summary, proof_arguments
     )(planned, "plan")
     span = NonRecordingSpan(
         SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))

@@ -21,7 +21,7 @@ from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
 from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, collect_blocks
 from rescale.execution.writers.canonical import block_framing
-from rescale.execution.writers.canonical.block_framing import by_key_group, framed
+from rescale.execution.writers.canonical.block_framing import blocks_by_key_group, framed
 from rescale.execution.writers.protocol import WriteRange
 from rescale.text.errors import StoreError
 from support.blocks import Moving, block, by_cell, regrouped
@@ -144,7 +144,9 @@ def test_key_groups_are_framed_whatever_the_order_of_rows(
                 wanted = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
                 assert b"".join(pieces) == wanted
                 assert bool(pieces) == bool(wanted)
-                apart = {group: b"".join(bytes(piece) for piece in framed(part)) for group, part in by_key_group(mine)}
+                apart = {
+                    group: b"".join(bytes(piece) for piece in framed(part)) for group, part in blocks_by_key_group(mine)
+                }
                 assert apart == {group: expected[group] for group in expected if first <= group <= last}
             assert len(of_range(blocks, OPERATOR + 1, 0, 1 << 40, work.states)) == 0
 
@@ -170,7 +172,7 @@ def test_no_rows_give_no_key_groups() -> None:
     with BlockBuffer() as buffer:
         blocks = of_range(collect_blocks([], buffer), 0, 0, 9, 3)
         assert list(framed(blocks)) == []
-        assert list(by_key_group(blocks)) == []
+        assert list(blocks_by_key_group(blocks)) == []
 
 
 def test_framed_pieces_are_at_most_a_window_or_one_block() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from rescale.execution.sources.spans import adjacent, extent_runs, group_runs, span
+from rescale.execution.sources.spans import extent_runs, group_runs, is_adjacent, span
 from rescale.snapshot.locate import Extent
 
 
@@ -14,7 +14,7 @@ def test_runs_end_where_extents_do_not_touch_or_files_change() -> None:
     assert [len(run) for run in runs] == [3, 1, 2]
     assert [span(run) for run in runs] == [Extent(1, 0, 12), Extent(1, 13, 1), Extent(2, 14, 3)]
     assert list(extent_runs([])) == []
-    assert not adjacent(Extent(1, 0, 5), Extent(1, 4, 5))
+    assert not is_adjacent(Extent(1, 0, 5), Extent(1, 4, 5))
 
 
 def test_numbered_key_groups_keep_their_numbers() -> None:

@@ -18,7 +18,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, as_dropped
 from simulation.bugs.planting import Bug, Planter, after, function, method
 
-_plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._without, verdict.certificate_of
+_plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._stream_without, verdict.certificate_of
 
 
 def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Planter:
@@ -87,7 +87,7 @@ BUGS = [
     Bug("drop: states of that name go everywhere", _asked(_with_states_of_that_name)),
     Bug("drop: the next operator goes, too", _asked(_with_a_neighbour)),
     Bug("drop: only the last subtask loses its elements", method(surgery, "without_states", _first_subtask_only)),
-    Bug("drop: the header of elements stays", method(dropped_states, "_without", _with_old_header)),
+    Bug("drop: the header of elements stays", method(dropped_states, "_stream_without", _with_old_header)),
     Bug(
         "drop: records of a state stay",
         method(

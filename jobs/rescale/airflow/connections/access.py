@@ -58,7 +58,7 @@ _CHECKSUMS = {"request_checksum_calculation", "response_checksum_validation"}
 """Client settings that have an AWS variable of the same name."""
 
 
-def missing_connection(connection_id: str, advice: str) -> RequestError:
+def missing_connection_error(connection_id: str, advice: str) -> RequestError:
     """Return the error for a connection id that Airflow does not know."""
     return RequestError(
         f"there is no connection {connection_id!r}", advice=f"create it in Airflow (Admin, Connections), or {advice}"
@@ -182,10 +182,10 @@ def s3_store_of(connection_id: str) -> Store:
     except RescaleError:
         raise
     except Exception as error:
-        raise _unusable_connection(connection_id, error) from None
+        raise _unusable_connection_error(connection_id, error) from None
 
 
-def _unusable_connection(connection_id: str, error: Exception) -> RequestError:
+def _unusable_connection_error(connection_id: str, error: Exception) -> RequestError:
     """Return the error for a connection whose hook, or the identity provider behind the hook, has raised `error`."""
     return RequestError(
         f"the connection {connection_id!r} does not work: {error}",
@@ -212,7 +212,7 @@ def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
         error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
         raise
     except Exception as error:
-        raise _unusable_connection(connection_id, error) from None
+        raise _unusable_connection_error(connection_id, error) from None
     if credentials is None:
         raise RequestError(
             f"the connection {connection_id!r} gives no access: it has no keys, and neither has the worker",
@@ -225,7 +225,7 @@ def _aws_connection(connection_id: str) -> Connection:
     try:
         connection: Connection = Connection.get(connection_id)
     except AirflowNotFoundException:
-        raise missing_connection(connection_id, "leave the field empty to use the worker's own access") from None
+        raise missing_connection_error(connection_id, "leave the field empty to use the worker's own access") from None
     if connection.conn_type != "aws":
         raise RequestError(
             f"the connection {connection_id!r} does not give access to S3",

@@ -12,7 +12,7 @@ import httpx
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
-from rescale.airflow.connections.access import missing_connection
+from rescale.airflow.connections.access import missing_connection_error
 from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError
@@ -45,7 +45,7 @@ def open_flink(flink: str) -> Flink:
     try:
         connection = Connection.get(flink)
     except AirflowNotFoundException:
-        raise missing_connection(flink, "give the address of Flink's REST API (http://host:port)") from None
+        raise missing_connection_error(flink, "give the address of Flink's REST API (http://host:port)") from None
     if connection.conn_type not in _CONNECTION_TYPES or not connection.host:
         raise RequestError(
             f"the connection {flink!r} does not say where Flink's REST API is",
@@ -70,7 +70,9 @@ def open_kubernetes(connection_id: str | None) -> Any:
     try:
         return KubernetesHook(conn_id=connection_id).custom_object_client
     except AirflowNotFoundException:
-        raise missing_connection(connection_id or "", "leave the field empty to use the worker's own access") from None
+        raise missing_connection_error(
+            connection_id or "", "leave the field empty to use the worker's own access"
+        ) from None
     except ConfigException as error:
         raise RequestError(
             "there is no access to Kubernetes", found=error, advice="name an Airflow connection of type kubernetes"

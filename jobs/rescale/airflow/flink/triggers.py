@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rescale.airflow.flink.questions import FlinkQuestion
 from rescale.airflow.steps.retries import is_rescale_error
-from rescale.text.errors import RescaleError, StoreError, unexpected
+from rescale.text.errors import RescaleError, StoreError, as_rescale_error
 
 _MAX_FAILURES = 5
 """Number of failed questions in a row after which the trigger gives up."""
@@ -41,7 +41,7 @@ class AnswerTrigger(BaseTrigger):
         except Exception as error:
             if not is_rescale_error(error):
                 raise
-            event = {"error": msgspec.to_builtins(unexpected(error).document())}
+            event = {"error": msgspec.to_builtins(as_rescale_error(error).document())}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _answer(self) -> dict[str, Any]:

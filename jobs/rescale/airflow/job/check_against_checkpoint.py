@@ -65,7 +65,7 @@ def check_against_checkpoint(
         if not is_approved:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
-        raise _error_about_checkpoint(error, latest) from None
+        raise _checkpoint_error(error, latest) from None
     except RescaleError as error:
         _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
@@ -144,7 +144,7 @@ def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
         )
 
 
-def _error_about_checkpoint(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
+def _checkpoint_error(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
     """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
     return error.recast(
         type(error),

@@ -67,17 +67,17 @@ def as_openlineage(lineage: Lineage | None) -> Any:
     if lineage is None:
         return OperatorLineage()
 
-    def named(dataset: LineageDataset) -> dict[str, Any]:
+    def dataset_fields(dataset: LineageDataset) -> dict[str, Any]:
         facets = {name: DatasetFacet().with_additional_properties(**facet) for name, facet in dataset.facets.items()}
         return {**_dataset_name(dataset.uri), "facets": facets}
 
-    inputs, result = [InputDataset(**named(lineage.source))], lineage.result
+    inputs, result = [InputDataset(**dataset_fields(lineage.source))], lineage.result
     if result is None:
         return OperatorLineage(inputs=inputs)
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
         size=result.size, fileCount=result.files
     )
-    output = OutputDataset(**named(result), outputFacets={"outputStatistics": statistics})
+    output = OutputDataset(**dataset_fields(result), outputFacets={"outputStatistics": statistics})
     return OperatorLineage(inputs=inputs, outputs=[output])
 
 

@@ -20,7 +20,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow import sdk
 from rescale.airflow.forms.form_advice import reword_for_form
-from rescale.text.errors import RescaleError, shown
+from rescale.text.errors import RescaleError, error_to_show
 from rescale.text.names import printable
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def task_errors() -> Iterator[None]:
     except Exception as error:
         if not is_rescale_error(error):
             raise
-        rescale_error = shown(error)
+        rescale_error = error_to_show(error)
         reword_for_form(rescale_error)
         log.error("%s", rescale_error)
         raise (FinalTaskEnded if rescale_error.final and not _POLICY else TaskEnded)(rescale_error) from None

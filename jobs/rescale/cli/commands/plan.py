@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     cluster = cluster_of(arguments)
     with waiting(f"reading {arguments.source}"):
         plan, snapshot, kafka = prepared(arguments)
-        refused = _refusal_of(plan)
+        refused = _target_error(plan)
         error = None if refused is None else refused.document()
         document = structs.replace(plan_document(plan, snapshot, kafka, cluster), refused=error)
     output.answer(document, lambda: plan_text(document))
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         output.say(f"a run would refuse this plan: {refused}")
 
 
-def _refusal_of(plan: Plan) -> RescaleError | None:
+def _target_error(plan: Plan) -> RescaleError | None:
     """Return the error with which a run would refuse the target as it is now; None if it could start or resume."""
     try:
         refuse_unavailable_target(plan)

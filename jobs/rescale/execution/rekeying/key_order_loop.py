@@ -87,11 +87,11 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
         if below + 1 < count:
             sibling = heap[below + 1]
             if key_words[sibling] < key_words[first] or (
-                key_words[sibling] == key_words[first] and _comes_first(data, at, sibling, first)
+                key_words[sibling] == key_words[first] and _is_first(data, at, sibling, first)
             ):
                 below, first = below + 1, sibling
         if key_words[run] < key_words[first] or (
-            key_words[run] == key_words[first] and _comes_first(data, at, run, first)
+            key_words[run] == key_words[first] and _is_first(data, at, run, first)
         ):
             break
         heap[place] = first
@@ -100,7 +100,7 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
 
 
 @compiled
-def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
+def _is_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
     """Return whether the next record of `run` precedes that of `other_run`; the first eight bytes of their keys are
     equal.
     """

@@ -31,15 +31,15 @@ def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Call
 
 def extent_runs(extents: Iterable[Extent]) -> Iterator[list[Extent]]:
     """Group extents into runs of bounded size. The extents of a run lie end to end."""
-    return bounded_runs(extents, adjacent, lambda extent: extent.length)
+    return bounded_runs(extents, is_adjacent, lambda extent: extent.length)
 
 
 def group_runs(groups: Iterable[tuple[int, Extent]]) -> Iterator[list[tuple[int, Extent]]]:
     """Group key groups, given as (number, extent), into runs of bounded size. The extents of a run lie end to end."""
-    return bounded_runs(groups, lambda last, group: adjacent(last[1], group[1]), lambda group: group[1].length)
+    return bounded_runs(groups, lambda last, group: is_adjacent(last[1], group[1]), lambda group: group[1].length)
 
 
-def adjacent(last: Extent, extent: Extent) -> bool:
+def is_adjacent(last: Extent, extent: Extent) -> bool:
     """Return whether `extent` begins where `last` ends."""
     return last.file == extent.file and last.start + last.length == extent.start
 

@@ -14,7 +14,7 @@ from weakref import finalize
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.snapshot.read_counter import counting
-from rescale.storage.scratch import no_room_for_rows, scratch_directory, spooled_file
+from rescale.storage.scratch import no_room_for_rows_error, scratch_directory, spooled_file
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
 
@@ -134,7 +134,7 @@ class _Rows:
                 self._content.seek(self._size)
                 self._content.write(row)
             except OSError as error:
-                raise no_room_for_rows(error, scratch_directory()) from None
+                raise no_room_for_rows_error(error, scratch_directory()) from None
             self._size += len(row)
 
     def load(self, place: tuple[int, int]) -> bytes:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
 from rescale.snapshot.read_counter import counting
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import RescaleError, unexpected
+from rescale.text.errors import RescaleError, as_rescale_error
 
 SLICE_UNITS = 64
 
@@ -98,7 +98,7 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
     try:
         return work(unit), None
     except Exception as error:
-        rescale_error = unexpected(error)
+        rescale_error = as_rescale_error(error)
         if not rescale_error.final:
             raise rescale_error from None
         return None, rescale_error

@@ -24,7 +24,7 @@ import numpy as np
 
 from rescale.flink.arrays import Longs
 from rescale.storage.files import owned
-from rescale.storage.scratch import no_room_for_rows
+from rescale.storage.scratch import no_room_for_rows_error
 from rescale.text.errors import StoreError
 
 _PREFIX = "rescale-shuffle-"
@@ -108,4 +108,4 @@ def _room_in(folder: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise no_room_for_rows(error, folder) from None
+        raise no_room_for_rows_error(error, folder) from None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rescale.execution.meter import METER, StepCounters
 from rescale.execution.tasks.shared_function import SharedFunction
-from rescale.text.errors import RescaleError, unexpected
+from rescale.text.errors import RescaleError, as_rescale_error
 
 _SECONDS_BETWEEN_REPORTS = 0.2
 
@@ -67,7 +67,7 @@ def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connec
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return EndedTask(0, b"", unexpected(error), METER.own_since(before))
+        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(before))
     return EndedTask(reports.due, result, None, METER.own_since(before))
 
 

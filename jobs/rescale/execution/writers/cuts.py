@@ -47,7 +47,7 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
 def is_copied_whole(plan: Plan, span: Span) -> bool:
     """Return whether the span is a whole file in the target's store that one request can copy."""
     whole = (span.start, span.length) == (0, span.pin.size)
-    return whole and span.length <= copied_size(plan, span.length) and _in_one_store(plan, span.uri)
+    return whole and span.length <= copied_size(plan, span.length) and _is_in_one_store(plan, span.uri)
 
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:
@@ -90,10 +90,10 @@ def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]
-    return Span(file.uri, piece.start, piece.length, file.pin) if _in_one_store(plan, file.uri) else None
+    return Span(file.uri, piece.start, piece.length, file.pin) if _is_in_one_store(plan, file.uri) else None
 
 
-def _in_one_store(plan: Plan, uri: str) -> bool:
+def _is_in_one_store(plan: Plan, uri: str) -> bool:
     return is_one_store(uri, plan.target)
 
 

@@ -89,7 +89,7 @@ class WholeStreamWriter(ABC):
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
-        by_cell = _by_cell(blocks)
+        by_cell = _blocks_by_cell(blocks)
         filled = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
@@ -167,7 +167,7 @@ class _TimerGroups:
         return self.writer.write(blocks_of)
 
 
-def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
+def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
     """Return the blocks of each cell that has any."""
     cells, firsts, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
     places = zip(cells.tolist(), firsts.tolist(), counts.tolist(), strict=True)

@@ -119,17 +119,17 @@ def plain_stream(content: bytes) -> bytes:
 
 def plain_chunk(content: bytes) -> bytes:
     """Return a plain chunk of at most 64 KiB of content."""
-    return _framed(_PLAIN, content, content)
+    return _frame(_PLAIN, content, content)
 
 
 def _chunk(content: bytes) -> bytes:
     packed = bytes(cramjam.snappy.compress_raw(content))
     if len(packed) > _LARGEST_PACKED_SHARE * len(content):
-        return _framed(_PLAIN, content, content)
-    return _framed(_COMPRESSED, packed, content)
+        return _frame(_PLAIN, content, content)
+    return _frame(_COMPRESSED, packed, content)
 
 
-def _framed(kind: int, body: bytes, content: bytes) -> bytes:
+def _frame(kind: int, body: bytes, content: bytes) -> bytes:
     return bytes((kind,)) + (4 + len(body)).to_bytes(3, "little") + _checksum(content) + body
 
 

@@ -70,7 +70,9 @@ class CompositeKeys:
             walked = walk_keys(self._program, records.data, starts, records.key_ends)
             first = walked.first_wrong()
             if first is not None:
-                raise self.mismatch(records, first[0], f"a key cannot be read as a {self._program.name}", first[1])
+                raise self.key_group_error(
+                    records, first[0], f"a key cannot be read as a {self._program.name}", first[1]
+                )
             ends, codes = walked.ends, walked.codes
             self._check_tails(records, starts, ends, self._program)
         if self._function is not None:
@@ -90,7 +92,7 @@ class CompositeKeys:
                 advice=DIVISORS_NEED_NO_HASH,
             )
 
-    def mismatch(
+    def key_group_error(
         self, records: Records, index: int, what: str, actual: str | None, **details: object
     ) -> IntegrityError:
         """Return an error that names a record by its state, its key group and the bytes of its key."""
@@ -108,7 +110,7 @@ class CompositeKeys:
         ends: Longs = records.key_ends - self._min_tail[records.states]
         wrong = ends < starts
         if wrong.any():
-            raise self.mismatch(records, int(np.argmax(wrong)), "a record without a key", None)
+            raise self.key_group_error(records, int(np.argmax(wrong)), "a record without a key", None)
         return ends
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
@@ -121,7 +123,7 @@ class CompositeKeys:
             fits = self._namespaces_fit(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
             wrong[chosen[~fits]] = True
         if wrong.any():
-            raise self.mismatch(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
+            raise self.key_group_error(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
     def _namespaces_fit(

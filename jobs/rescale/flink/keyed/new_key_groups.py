@@ -46,7 +46,7 @@ class NewKeyGroups:
         wrong = groups != records.groups
         if wrong.any():
             index = int(np.argmax(wrong))
-            raise self._keys.mismatch(
+            raise self._keys.key_group_error(
                 records,
                 index,
                 "the hash of a key does not give the key group that contains it",

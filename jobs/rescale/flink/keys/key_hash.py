@@ -87,7 +87,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
         return KeyHash(KNOWN, True, program)
     classes = classes_with_hash_code(program.tree)
     formula = parse_formula(name)
-    if program.hashable or formula is None or not _suits(formula, classes):
+    if program.hashable or formula is None or not _fits_classes(formula, classes):
         raise RequestError(
             f"{name!r} does not define a hash for keys of the type {program.name}",
             expected=_expected(program, classes),
@@ -262,7 +262,7 @@ def _has_case_class(program: Program) -> bool:
     return any(isinstance(part, Product) for part in nodes(program.tree))
 
 
-def _suits(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:
+def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:
     fold = fold_of(formula.fold)
     if len(formula.fields) != len(classes):
         return False

@@ -65,26 +65,26 @@ class _Lowering:
             case Blob(rule):
                 self.emit(machine.BLOB, rule)
             case Sequence(fields):
-                self._sequence(fields)
+                self._emit_sequence(fields)
             case Product(fields):
-                self._product(fields)
+                self._emit_product(fields)
             case Masked(fields, has_kind):
-                self._masked(fields, has_kind)
+                self._emit_masked(fields, has_kind)
             case Repeat(items):
-                self._repeat(items)
+                self._emit_repeat(items)
             case Union(left, right, right_tag):
-                self._union(left, right, right_tag)
+                self._emit_union(left, right, right_tag)
             case Nullable(inner, padding):
                 nullable = self.emit(machine.NULLABLE, padding)
                 self.add(inner)
                 nullable[2] = self.here
             case Flagged(fields=fields, formula=formula):
-                self._flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
+                self._emit_flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
             case Deep(inner):
                 self.add(inner)
                 self.emit(machine.DEEP)
 
-    def _sequence(self, fields: tuple[TypeTree, ...]) -> None:
+    def _emit_sequence(self, fields: tuple[TypeTree, ...]) -> None:
         self._enter()
         self.emit(machine.PUSH)
         for field in fields:
@@ -92,7 +92,7 @@ class _Lowering:
             self.emit(machine.FOLD)
         self._leave(machine.POP)
 
-    def _product(self, fields: tuple[TypeTree, ...]) -> None:
+    def _emit_product(self, fields: tuple[TypeTree, ...]) -> None:
         self._enter()
         self.emit(machine.PUSH, _PRODUCT_SEED)
         for field in fields:
@@ -100,7 +100,7 @@ class _Lowering:
             self.emit(machine.MIX)
         self._leave(machine.END_PRODUCT, len(fields))
 
-    def _flagged(self, fields: tuple[TypeTree, ...], formula: WeightedSum) -> None:
+    def _emit_flagged(self, fields: tuple[TypeTree, ...], formula: WeightedSum) -> None:
         flags = self.emit(machine.FLAGS)
         self._enter()
         self.emit(machine.PUSH, formula.constant)
@@ -111,7 +111,7 @@ class _Lowering:
         self._leave(machine.POP)
         flags[1] = self.here
 
-    def _masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
+    def _emit_masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
         first = 2 if has_kind else 0
         self._enter()
         self.emit(machine.MASK, first + len(fields))
@@ -122,7 +122,7 @@ class _Lowering:
             mark[2] = self.here
         self._leave(machine.END_ROW, has_kind)
 
-    def _repeat(self, items: tuple[TypeTree, ...]) -> None:
+    def _emit_repeat(self, items: tuple[TypeTree, ...]) -> None:
         self._enter()
         repeat = self.emit(machine.REPEAT)
         first = self.here
@@ -133,7 +133,7 @@ class _Lowering:
         repeat[1] = self.here
         self._leave(machine.POP)
 
-    def _union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
+    def _emit_union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
         union = self.emit(machine.UNION, 0, right_tag)
         self.add(left)
         jump = self.emit(machine.JUMP)

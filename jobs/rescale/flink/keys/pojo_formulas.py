@@ -140,7 +140,9 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
     """
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
-    return map_tree(tree, _hashed(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
+    return map_tree(
+        tree, _hashed(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
+    )
 
 
 def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
@@ -157,7 +159,7 @@ def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], Typ
     return change
 
 
-def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
+def _folded_pojo(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
     constant = fold.start * pow(fold.multiplier, len(order), _MODULUS)
     weights = dict.fromkeys(pojo.names, 0)
     fields = dict(zip(pojo.names, pojo.fields, strict=True))

@@ -24,7 +24,7 @@ from rescale.flink.metadata.stream_handles import (
     read_key_group_offsets,
     read_key_group_range,
     read_stream,
-    unknown_tag,
+    unknown_tag_error,
     write_key_group_offsets,
     write_key_group_range,
     write_stream,
@@ -56,7 +56,7 @@ def read_keyed(reader: ByteReader, depth: int = 0) -> KeyedHandle | None:
             return _read_in_memory_changelog(reader)
         case HandleTag.CHANGELOG_STREAM | HandleTag.CHANGELOG_STREAM_V2:
             return _read_changelog_stream(reader, tag, depth)
-    raise unknown_tag(reader, at, "keyed state handle", "0, 3, 5 or 7 to 14")
+    raise unknown_tag_error(reader, at, "keyed state handle", "0, 3, 5 or 7 to 14")
 
 
 def write_keyed(out: ByteWriter, handle: KeyedHandle | None) -> None:

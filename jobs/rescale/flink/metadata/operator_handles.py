@@ -12,7 +12,7 @@ from rescale.flink.metadata.handles import (
     OperatorStateOffsets,
     SegmentStream,
 )
-from rescale.flink.metadata.stream_handles import read_path, read_stream, unknown_tag, write_stream
+from rescale.flink.metadata.stream_handles import read_path, read_stream, unknown_tag_error, write_stream
 
 
 def read_operator(reader: ByteReader) -> OperatorHandle | None:
@@ -25,7 +25,7 @@ def read_operator(reader: ByteReader) -> OperatorHandle | None:
             return OperatorHandle(_read_states(reader), read_stream(reader, depth=1))
         case HandleTag.FILE_MERGING_OPERATOR:
             return _read_file_merging(reader)
-    raise unknown_tag(reader, at, "operator state handle", "0, 4 or 17")
+    raise unknown_tag_error(reader, at, "operator state handle", "0, 4 or 17")
 
 
 def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:

@@ -80,7 +80,7 @@ def _write_operator_state(out: ByteWriter, operator: OperatorState, version: int
     if version >= FIRST_VERSION_WITH_NAMES:
         out.utf(operator.name).utf(operator.uid)
     elif operator.name or operator.uid:
-        raise _no_place(version, "an operator's name or uid")
+        raise _no_place_error(version, "an operator's name or uid")
     out.raw(bytes.fromhex(operator.operator_id)).i32(operator.parallelism).i32(operator.max_parallelism)
     _write_coordinator(out, operator.coordinator, version)
     _write_subtasks(out, operator, version)
@@ -117,7 +117,7 @@ def _write_coordinator(out: ByteWriter, coordinator: InlineStream | None, versio
     elif coordinator is None:
         out.i32(_V2_CHAIN_LENGTH)
     else:
-        raise _no_place(version, "coordinator state")
+        raise _no_place_error(version, "coordinator state")
 
 
 def _read_subtasks(reader: ByteReader, version: int, parallelism: int) -> tuple[Subtask, ...] | None:
@@ -144,7 +144,7 @@ def _write_subtasks(out: ByteWriter, operator: OperatorState, version: int) -> N
     elif version >= FIRST_VERSION_WITH_COORDINATORS:
         out.i32(_FULLY_FINISHED)
     else:
-        raise _no_place(version, "a finished operator")
+        raise _no_place_error(version, "a finished operator")
 
 
 def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask:
@@ -165,7 +165,7 @@ def _write_subtask(out: ByteWriter, subtask: Subtask, version: int) -> None:
     elif version >= FIRST_VERSION_WITH_COORDINATORS:
         out.i32(-subtask.index - 1)
     else:
-        raise _no_place(version, "a finished subtask")
+        raise _no_place_error(version, "a finished subtask")
 
 
 def _read_state(reader: ByteReader, version: int) -> SubtaskState:
@@ -193,7 +193,7 @@ def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
         write_channels(out, state.input_channels, version, INPUT_TYPES)
         write_channels(out, state.output_channels, version, OUTPUT_TYPES)
     elif state.input_channels or state.output_channels:
-        raise _no_place(version, "channel state")
+        raise _no_place_error(version, "channel state")
 
 
 def _read_slot(reader: ByteReader) -> OperatorHandle | None:
@@ -238,5 +238,5 @@ def _check_constant(reader: ByteReader, at: int, what: str, expected: int, value
         raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=value)
 
 
-def _no_place(version: int, what: str) -> UnsupportedError:
+def _no_place_error(version: int, what: str) -> UnsupportedError:
     return UnsupportedError(f"metadata version {version} has no place for {what}", advice="write a later version")

@@ -54,7 +54,7 @@ def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
             return _read_segment(reader)
         case HandleTag.EMPTY_SEGMENT:
             return EmptySegmentStream()
-    raise unknown_tag(reader, at, "stream handle", "0, 1, 2, 3, 6, 15 or 16")
+    raise unknown_tag_error(reader, at, "stream handle", "0, 1, 2, 3, 6, 15 or 16")
 
 
 def write_stream(out: ByteWriter, stream: Stream | None) -> None:
@@ -137,7 +137,7 @@ def check_nesting(reader: ByteReader, at: int, depth: int) -> None:
         raise reader.error("handles are nested too deep", at=at, expected=f"at most {MAX_NESTING} levels")
 
 
-def unknown_tag(reader: ByteReader, at: int, what: str, expected: str) -> SnapshotError:
+def unknown_tag_error(reader: ByteReader, at: int, what: str, expected: str) -> SnapshotError:
     """Return the error for the unknown tag at offset `at`; `what` is the kind of handle that was expected."""
     tag = reader.data[at]
     return reader.error(f"not a tag of a {what} in Flink up to 2.3", at=at, expected=expected, found=tag)

@@ -54,7 +54,7 @@ def registered() -> Mapping[str, Registered]:
         for row in _rows_at(point, distribution):
             if row.snapshot in FLINK or row.snapshot in rows:
                 owner = rows[row.snapshot].distribution if row.snapshot in rows else "Rescale itself"
-                raise _refusal(
+                raise _registration_error(
                     point,
                     distribution,
                     expected=f"a snapshot class that has no row yet: {row.snapshot} has a row of {owner}",
@@ -68,7 +68,7 @@ def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     try:
         value = point.load()
     except (Exception, SystemExit) as error:  # a module of the user's own can fail in any way
-        raise _refusal(
+        raise _registration_error(
             point,
             distribution,
             expected=f"an import of {point.value} without an error",
@@ -77,11 +77,13 @@ def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     rows = value if isinstance(value, tuple) else (value,)
     for row in rows:
         if not isinstance(row, Serializer):
-            raise _refusal(point, distribution, expected=f"{Serializer.__name__}, or a tuple of them", actual=repr(row))
+            raise _registration_error(
+                point, distribution, expected=f"{Serializer.__name__}, or a tuple of them", actual=repr(row)
+            )
     return rows
 
 
-def _refusal(point: EntryPoint, distribution: str, *, expected: str, actual: str) -> RequestError:
+def _registration_error(point: EntryPoint, distribution: str, *, expected: str, actual: str) -> RequestError:
     return RequestError(
         f"the serializer {point.name} that {distribution} registers cannot be used",
         expected=expected,

@@ -117,14 +117,14 @@ def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterat
 
 def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
     """Return the merged body of two snapshots whose nested snapshots come last, as in all composite serializers."""
-    head = _before_nested(first)
-    if head is None or head != _before_nested(other) or len(first.nested) != len(other.nested):
+    head = _bytes_before_nested(first)
+    if head is None or head != _bytes_before_nested(other) or len(first.nested) != len(other.nested):
         return None
     inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
     merged = [snapshot for snapshot in inside if snapshot is not None]
     return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(inside) else None
 
 
-def _before_nested(snapshot: SerializerSnapshot) -> bytes | None:
+def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:
     nested = b"".join(map(written_snapshot, snapshot.nested))
     return snapshot.body.removesuffix(nested) if nested and snapshot.body.endswith(nested) else None

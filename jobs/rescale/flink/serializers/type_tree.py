@@ -144,7 +144,7 @@ class Sequence:
 
     @property
     def hashable(self) -> bool:
-        return _all_hashable(self.fields)
+        return _are_hashable(self.fields)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Product:
 
     @property
     def hashable(self) -> bool:
-        return self.default_hash and len(self.fields) > 0 and _all_hashable(self.fields)
+        return self.default_hash and len(self.fields) > 0 and _are_hashable(self.fields)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Masked(_Variable):
 
     @property
     def hashable(self) -> bool:
-        return _all_hashable(self.fields)
+        return _are_hashable(self.fields)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Repeat(_Variable):
 
     @property
     def hashable(self) -> bool:
-        return self.folds and _all_hashable(self.items)
+        return self.folds and _are_hashable(self.items)
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat |
 def nodes(tree: TypeTree) -> Iterator[TypeTree]:
     """Yield the tree and all types inside it, in the order of their bytes."""
     yield tree
-    for inner in _inside(tree):
+    for inner in _children(tree):
         yield from nodes(inner)
 
 
@@ -306,7 +306,7 @@ def takes_bytes(tree: TypeTree) -> bool:
 
 def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
     """Return the tree with `change` applied to every node, to inner nodes first."""
-    inside = tuple(map_tree(inner, change) for inner in _inside(tree))
+    inside = tuple(map_tree(inner, change) for inner in _children(tree))
     match tree:
         case Sequence() | Product() | Masked() | Flagged():
             tree = replace(tree, fields=inside)
@@ -320,7 +320,7 @@ def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree
     return change(tree)
 
 
-def _inside(tree: TypeTree) -> tuple[TypeTree, ...]:
+def _children(tree: TypeTree) -> tuple[TypeTree, ...]:
     match tree:
         case Sequence(fields) | Product(fields) | Masked(fields) | Flagged(fields=fields):
             return fields
@@ -333,7 +333,7 @@ def _inside(tree: TypeTree) -> tuple[TypeTree, ...]:
     return ()
 
 
-def _all_hashable(trees: tuple[TypeTree, ...]) -> bool:
+def _are_hashable(trees: tuple[TypeTree, ...]) -> bool:
     return all(tree.hashable for tree in trees)
 
 

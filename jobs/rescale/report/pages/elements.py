@@ -24,7 +24,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
                 key = (slot, state.name, state.mode)
                 old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
-    new = _planned(planned) if planned is not None else {}
+    new = _planned_elements(planned) if planned is not None else {}
     return tuple(
         DealtState(
             state=name,
@@ -39,7 +39,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
     )
 
 
-def _planned(planned: OperatorPlan) -> dict[_Key, list[int]]:
+def _planned_elements(planned: OperatorPlan) -> dict[_Key, list[int]]:
     elements: dict[_Key, list[int]] = {}
     dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
     for stream in dealt:

@@ -46,16 +46,16 @@ def _states(operator: ListedOperator) -> str:
     return f": {text}" if text else ""
 
 
-def _proposed(match: MatchedOperator) -> Line:
+def _proposed_line(match: MatchedOperator) -> Line:
     return f"{match.label} → {match.new_label}, by its {match.because}"
 
 
-def _chained(match: ChainedOperator) -> Line:
+def _chained_line(match: ChainedOperator) -> Line:
     counterpart = f"{match.new_label} in the chain that begins with {match.chain}"
     return f"{match.label}: {counterpart}, by its {match.because}"
 
 
-def _unsure(operator: UnsureOperator) -> Line:
+def _unsure_line(operator: UnsureOperator) -> Line:
     return f"{operator.label}{_states(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
 
 
@@ -70,18 +70,18 @@ def _same_id(match: MatchedOperator) -> Line:
 def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
     """Yield the introduction and the lines of each list."""
     yield "The same id on both sides:", tuple(map(_same_id, document.same))
-    yield "To be renamed:", tuple(map(_proposed, document.proposed))
+    yield "To be renamed:", tuple(map(_proposed_line, document.proposed))
     yield (
         "To be dropped: without state, but with the id that a renamed operator needs",
         tuple(map(_label_and_states, document.in_the_way)),
     )
     yield (
         "Same name, but later in a chain of the job, so its id is unknown:",
-        tuple(map(_chained, document.chained)),
+        tuple(map(_chained_line, document.chained)),
     )
     yield (
         "Not certain, and not proposed: use --rename OLD=NEW for each counterpart that you know",
-        tuple(map(_unsure, document.unsure)),
+        tuple(map(_unsure_line, document.unsure)),
     )
     yield (
         "In the snapshot only, with state: the job starts only after --rename, or --drop, which gives up the state",

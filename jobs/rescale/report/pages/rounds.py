@@ -39,15 +39,15 @@ def _row(follower_round: Round, expected: float | None) -> tuple[str, ...]:
     return (
         f"{follower_round.number}{_KINDS[follower_round.kind]}",
         str(follower_round.checkpoint),
-        _or_dash(follower_round.rows_came, "{:,}"),
-        _or_dash(follower_round.rows_left, "{:,}"),
+        _number_or_dash(follower_round.rows_came, "{:,}"),
+        _number_or_dash(follower_round.rows_left, "{:,}"),
         human_bytes(follower_round.bytes_changed),
         human_bytes(follower_round.bytes_read),
         "-" if follower_round.change_rate is None else f"{human_bytes(follower_round.change_rate)}/s",
-        "-" if follower_round.kind is RoundKind.BASE else _or_dash(expected, "{:.1f} s"),
-        _or_dash(follower_round.seconds, "{:.1f} s"),
+        "-" if follower_round.kind is RoundKind.BASE else _number_or_dash(expected, "{:.1f} s"),
+        _number_or_dash(follower_round.seconds, "{:.1f} s"),
     )
 
 
-def _or_dash(number: float | None, form: str) -> str:
+def _number_or_dash(number: float | None, form: str) -> str:
     return "-" if number is None else form.format(number)

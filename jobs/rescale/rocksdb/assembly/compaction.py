@@ -28,9 +28,9 @@ from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NU
 from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.disk_errors import ROOM
-from rescale.rocksdb.engine.guarded_database import error_of_ended_child
+from rescale.rocksdb.engine.guarded_database import ended_child_error
 from rescale.rocksdb.engine.library import RocksdbError, library
-from rescale.rocksdb.engine.open_database import error_of_message
+from rescale.rocksdb.engine.open_database import rocksdb_message_error
 from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.rocksdb.engine.table_check import check_tables
@@ -95,7 +95,7 @@ def compacted_database(
         else:
             key_groups = key_groups.intersection(sources[0].database.key_groups)
         assembled = assemble([source.database for source in sources], key_groups, max_parallelism)
-        stored = _stored(assembled, sources, key_groups, name)
+        stored = _stored_database(assembled, sources, key_groups, name)
         if assembled.straddling:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
@@ -107,7 +107,7 @@ def compacted_database(
         yield stored
 
 
-def _stored(
+def _stored_database(
     assembled: AssembledDatabase, sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, name: str
 ) -> StoredDatabase:
     files, written = {}, set()
@@ -132,7 +132,7 @@ def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, new_rang
             pass
     except ChildEnded as error:
         states = [family.name for family in manifest.column_families if family.id]
-        raise error_of_ended_child(error, directory, states) from None
+        raise ended_child_error(error, directory, states) from None
 
 
 def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> ChildTask:
@@ -170,7 +170,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
                     found=f"RocksDB says: {error}",
                     advice=ROOM,
                 ) from None
-            raise error_of_message(str(error), directory) from None
+            raise rocksdb_message_error(str(error), directory) from None
 
 
 def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
@@ -194,7 +194,7 @@ def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: 
         replace(
             family,
             files=tuple(
-                _renumbered(file, numbers[file.number], created) if file.number in numbers else file
+                _renumbered_entry(file, numbers[file.number], created) if file.number in numbers else file
                 for file in family.files
             ),
         )
@@ -217,7 +217,7 @@ def _manifest_in(directory: DatabaseDirectory) -> Manifest:
     return read_manifest((directory.path / current).read_bytes(), str(directory.path / current))
 
 
-def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:
+def _renumbered_entry(file: LiveFile, number: int, created: int) -> LiveFile:
     """Return a file's entry with new number and times, and without the unique id that `overwrite_identity` changes."""
     times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
     fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)

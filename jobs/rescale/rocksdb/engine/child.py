@@ -29,7 +29,7 @@ import numpy.ma  # noqa: F401 - numba imports it with the first call of a loop, 
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.rocksdb.engine.library import LOADING, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
-from rescale.text.errors import RescaleError, unexpected
+from rescale.text.errors import RescaleError, as_rescale_error
 
 ChildTask = Generator[Any, Any, None]
 
@@ -213,7 +213,7 @@ def _converse(connection: Connection, arrays: SharedArrays) -> None:
                 connection.send_bytes(arrays.packed((None, None)))
                 return
     except Exception as error:
-        connection.send_bytes(arrays.packed((None, unexpected(error))))
+        connection.send_bytes(arrays.packed((None, as_rescale_error(error))))
 
 
 def _close_all_but(kept_descriptors: set[int]) -> None:

@@ -58,7 +58,7 @@ class GuardedDatabase:
             try:
                 answer = self._conversation.ask(request)
             except ChildEnded as error:
-                raise error_of_ended_child(error, self._directory, self._states, reading.states) from None
+                raise ended_child_error(error, self._directory, self._states, reading.states) from None
             if answer is None:
                 return
             yield answer
@@ -81,7 +81,7 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
         with conversation(_reader, directory, states, size=size) as opened:
             yield GuardedDatabase(opened, directory, states)
     except ChildEnded as error:
-        raise error_of_ended_child(error, directory, states) from None
+        raise ended_child_error(error, directory, states) from None
 
 
 def _reader(
@@ -97,7 +97,7 @@ def _reader(
                     request = yield next(batches, None)
 
 
-def error_of_ended_child(
+def ended_child_error(
     ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
 ) -> RescaleError:
     """Return the error for a child that ended; it names the forged file if a search finds one, else all candidates.

@@ -122,7 +122,7 @@ class OpenDatabase:
         (family,) = (family for family in self.manifest.column_families if family.name == state)
         read = [file.name for file in family.files]
         damaged = [name for name in _damaged_tables(self._directory) if name in read]
-        return error_of_message(message, self._directory, damaged or read).located(state=state)
+        return rocksdb_message_error(message, self._directory, damaged or read).located(state=state)
 
 
 @contextmanager
@@ -144,7 +144,9 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
                 directory.path, [DEFAULT_COLUMN_FAMILY, *states], options, stack, read_only=True
             )
         except RocksdbError as error:
-            raise error_of_message(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
+            raise rocksdb_message_error(
+                _WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)
+            ) from None
         yield OpenDatabase(directory, manifest, address, families)
 
 
@@ -163,7 +165,7 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
     return damaged
 
 
-def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
+def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
     """Return Rescale's error for a message of RocksDB, with the URI of the file that the message names.
 
     If the message names no file, the error lists the files that were `read`.

@@ -89,7 +89,7 @@ def _varint_size(value: Long) -> Long:
 
 
 @compiled
-def _fixed(data: Bytes, at: Long, value: Long) -> Long:
+def _put_fixed(data: Bytes, at: Long, value: Long) -> Long:
     for i in range(4):
         data[np.uint64(at + i)] = value >> 8 * i & 0xFF
     return at + 4
@@ -116,7 +116,7 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
             size = head + packed
     data[np.uint64(begin + size)] = kind
     crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
-    _fixed(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    _put_fixed(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
     return size
 
 
@@ -158,8 +158,8 @@ def finish_block(
     """
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
-        at = _fixed(out, at, restarts[i])
-    at = _fixed(out, at, numbers[RESTARTS])
+        at = _put_fixed(out, at, restarts[i])
+    at = _put_fixed(out, at, numbers[RESTARTS])
     size = seal_block(out, begin, at - begin, scratch, lz4)
     entry = numbers[INDEX]
     index_restarts[numbers[BLOCKS]] = entry

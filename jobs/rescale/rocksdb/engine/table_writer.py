@@ -149,7 +149,7 @@ class TableWriter(Generic[File]):
                 self._index_restarts,
             )
             if reason == loop.OUT_OF_ORDER:
-                raise self._wrong_order(rows.key(int(order[at])))
+                raise self._key_order_error(rows.key(int(order[at])))
             if reason == loop.FULL:
                 yield self._finish_table()
             elif reason == loop.NO_ROOM:
@@ -266,7 +266,7 @@ class TableWriter(Generic[File]):
             {"compression": "LZ4", "merge.operator": "nullptr", **new_identity(f"{self._name}/{self._number:06d}.sst")},
         )
 
-    def _wrong_order(self, key: bytes) -> RescaleError:
+    def _key_order_error(self, key: bytes) -> RescaleError:
         last = self._last[: self._numbers[self._loop.LAST]].tobytes()
         if key == last:
             return SnapshotError("two rows have the same key", path=self._path, state=self._state, found=key.hex())

@@ -66,7 +66,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
         left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
         if left < _HEADER.size:
             if at % BLOCK_SIZE + left < BLOCK_SIZE:
-                raise _torn(path, at)
+                raise _torn_record_error(path, at)
             if any(data[at : at + left]):
                 raise SnapshotError("the end of a block is not zeros", path=path, offset=at)
             at += left
@@ -79,7 +79,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
             continue
         if length > left - _HEADER.size:
             if at + _HEADER.size + length > len(data):
-                raise _torn(path, at)
+                raise _torn_record_error(path, at)
             raise SnapshotError("a record extends beyond its block", path=path, offset=at, found=f"{length} bytes")
         payload = data[at + _HEADER.size : at + _HEADER.size + length]
         if (computed := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
@@ -93,7 +93,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
             raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)
         if (kind in (_Type.FULL, _Type.FIRST)) == bool(pieces):
-            raise _out_of_order(path, at, _Type(kind))
+            raise _part_order_error(path, at, _Type(kind))
         if not pieces:
             start = at
         pieces.append(payload)
@@ -102,7 +102,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
             yield LogRecord(start, b"".join(pieces))
             pieces = []
     if pieces:
-        raise _torn(path, start)
+        raise _torn_record_error(path, start)
 
 
 def write_log(payloads: Iterable[bytes]) -> bytes:
@@ -124,7 +124,7 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
     return bytes(out)
 
 
-def _torn(path: str, at: int) -> RescaleError:
+def _torn_record_error(path: str, at: int) -> RescaleError:
     return SnapshotError(
         "the file ends inside a record",
         path=path,
@@ -133,5 +133,5 @@ def _torn(path: str, at: int) -> RescaleError:
     )
 
 
-def _out_of_order(path: str, at: int, kind: _Type) -> RescaleError:
+def _part_order_error(path: str, at: int, kind: _Type) -> RescaleError:
     return SnapshotError("a fragment of a record is out of order", path=path, offset=at, found=kind.name.lower())

@@ -24,7 +24,7 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
         if whole_keys or not restarts:
             restarts.append(writer.size)
             before = b""
-        shared = _in_common(before, key)
+        shared = _common_prefix_size(before, key)
         for number in (shared, len(key) - shared, len(value)):
             writer.varint(number)
         writer.raw(key[shared:]).raw(value)
@@ -34,7 +34,7 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
     return writer.bytes()
 
 
-def _in_common(first: bytes, second: bytes) -> int:
+def _common_prefix_size(first: bytes, second: bytes) -> int:
     """Return the length of the common prefix of two keys."""
     shortest = min(len(first), len(second))
     return next((i for i in range(shortest) if first[i] != second[i]), shortest)

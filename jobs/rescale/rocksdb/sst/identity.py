@@ -53,13 +53,13 @@ def overwrite_identity(path: Path, name: str, created: int) -> None:
         if block[handle.size]:
             raise SnapshotError("the properties of an SST file are compressed", path=str(path))
         for key, place in value_places(bytes(block[: handle.size]), str(path), handle.offset):
-            block[place] = _overwritten(key, bytes(block[place]), name, created)
+            block[place] = _new_property_value(key, bytes(block[place]), name, created)
         block[-4:] = masked_crc32c(bytes(block[:-4])).to_bytes(4, "little")
         file.seek(handle.offset)
         file.write(block)
 
 
-def _overwritten(key: bytes, value: bytes, name: str, created: int) -> bytes:
+def _new_property_value(key: bytes, value: bytes, name: str, created: int) -> bytes:
     """Return the new value of a property; an unknown time stays unknown."""
     property_name = key.decode(errors="replace").removeprefix(PREFIX)
     if property_name in _TIMES and any(value):

@@ -57,7 +57,7 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
 
 def listed_files(contents: SnapshotFiles, named_extents: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
     """Return the stored files of (file name, extent) pairs, with the bytes of those that lie in `_metadata`."""
-    return [_stored(contents, name, extent) for name, extent in named_extents]
+    return [_stored_file(contents, name, extent) for name, extent in named_extents]
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
@@ -86,7 +86,7 @@ def named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, 
     return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
 
 
-def _stored(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
+def _stored_file(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
     uri, pin = contents.versions[extent.file]
     if extent.file == 0:
         return StoredFile(name, uri, extent.length, data=contents.read(extent))

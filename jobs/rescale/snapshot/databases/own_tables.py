@@ -64,7 +64,7 @@ def differing_tables(
 
     Raises `SnapshotError` if a file that Flink may have uploaded again is damaged.
     """
-    old, new = _by_place(earlier, before), _by_place(later, after)
+    old, new = _tables_by_place(earlier, before), _tables_by_place(later, after)
     sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
     again = _uploaded_again(earlier, sides[0], later, sides[1])
     gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
@@ -113,7 +113,7 @@ class _Place(NamedTuple):
     length: int
 
 
-def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, LiveTable]:
+def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, LiveTable]:
     """Return a directory's SST files, by place."""
     if database is None:
         return {}

@@ -51,7 +51,7 @@ def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     chosen = sorted(wide, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
     blocks = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen)
     runs = {table: own for (_, table), own in zip(chosen, blocks, strict=True) if own is not None}
-    return replace(snapshot, operators=tuple(_measured(operator, runs) for operator in snapshot.operators))
+    return replace(snapshot, operators=tuple(_measured_operator(operator, runs) for operator in snapshot.operators))
 
 
 def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
@@ -68,7 +68,7 @@ def open_extent(extent: Extent, files: SnapshotFiles) -> SstTable:
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 
 
-def _measured(operator: Operator, block_runs: Mapping[LiveTable, Runs]) -> Operator:
+def _measured_operator(operator: Operator, block_runs: Mapping[LiveTable, Runs]) -> Operator:
     prefix = prefix_size(operator.max_parallelism)
     databases = []
     for database in operator.databases:

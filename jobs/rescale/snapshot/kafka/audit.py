@@ -125,7 +125,7 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.kind is KafkaKind.CONSUMER:
         yield from _partitions_without_offset(offsets)
     elif offsets.enumerator is not None:
-        yield from _against_enumerator(offsets)
+        yield from _enumerator_findings(offsets)
 
 
 def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
@@ -137,12 +137,12 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
             places[position.partition].add(position)
     contradicting = [partition for partition, positions in places.items() if len(positions) > 1]
     if offsets.kind is KafkaKind.SOURCE and twice:
-        yield PARTITION_TWICE, f"readers hold {_named(twice)} more than once: records will be read twice"
+        yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
     if contradicting:
         nexts = " and ".join(sorted(str(position.next) for position in places[contradicting[0]]))
         yield (
             OFFSETS_CONTRADICT,
-            f"there are several offsets for {_named(contradicting)}: the next record of {contradicting[0]} would be "
+            f"there are several offsets for {_names(contradicting)}: the next record of {contradicting[0]} would be "
             f"{nexts}",
         )
 
@@ -163,7 +163,7 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
         yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"
 
 
-def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     assert offsets.enumerator is not None
     held = {position.partition for position in offsets.held}
     assigned = set(offsets.enumerator.assigned)
@@ -171,17 +171,17 @@ def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if unread:
         yield (
             PARTITION_UNREAD,
-            f"no reader holds {_named(unread)}, which the enumerator has assigned and will not assign again: nobody "
+            f"no reader holds {_names(unread)}, which the enumerator has assigned and will not assign again: nobody "
             "reads them, which is right only if the source had read them up to their stopping offsets",
         )
     unknown = sorted(held - assigned)
     if unknown:
         yield (
             PARTITION_UNKNOWN,
-            f"readers hold {_named(unknown)}, which the enumerator has not assigned: it will assign them again, and "
+            f"readers hold {_names(unknown)}, which the enumerator has not assigned: it will assign them again, and "
             "records will be read twice",
         )
 
 
-def _named(partitions: list[TopicPartition]) -> str:
+def _names(partitions: list[TopicPartition]) -> str:
     return first_of(list(map(str, partitions)), _MOST_SHOWN)

@@ -24,16 +24,16 @@ def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position
     first_positions: dict[TopicPartition, Position] = {}
     for subtask, position in stored:
         if position.next is StartAt.UNSET:
-            raise _no_split(position, "none: the consumer had not determined its first offset yet")
+            raise _no_split_error(position, "none: the consumer had not determined its first offset yet")
         if position.partition not in first_positions:
             first_positions[position.partition] = position
             splits[subtask].append(position)
         elif first_positions[position.partition] != position:
-            raise _no_split(position, f"{first_positions[position.partition].next} and {position.next}")
+            raise _no_split_error(position, f"{first_positions[position.partition].next} and {position.next}")
     return splits
 
 
-def _no_split(position: Position, offsets: str) -> UnsupportedError:
+def _no_split_error(position: Position, offsets: str) -> UnsupportedError:
     return UnsupportedError(
         f"{position.partition} does not have exactly one offset, as a split of a KafkaSource must",
         expected="one offset",

@@ -65,12 +65,12 @@ def refuse_other_place(folder: Path) -> None:
     except OSError:  # the caller's next call on the directory fails, and reports why
         return
     if stat.S_ISLNK(status.st_mode):
-        raise not_ours(folder, f"a link to {folder.readlink()}")
+        raise not_ours_error(folder, f"a link to {folder.readlink()}")
     if stat.S_ISDIR(status.st_mode) and is_mount_point(folder):
-        raise not_ours(folder, "a mount point")
+        raise not_ours_error(folder, "a mount point")
 
 
-def not_ours(folder: Path, content: str) -> RequestError:
+def not_ours_error(folder: Path, content: str) -> RequestError:
     """Return the error for a directory that Rescale did not make; `content` says what was found."""
     return RequestError(
         "Rescale did not make this directory, so it writes and removes nothing in it",

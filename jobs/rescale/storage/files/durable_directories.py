@@ -30,10 +30,10 @@ def make_directory(folder: Path) -> None:
     owned.make_folder(folder, force_to_disk)
 
 
-def in_one_mount(*folders: Path) -> bool:
+def is_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move files between two directories, once both exist."""
     existing = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
-    return owned.in_one_mount(*existing)
+    return owned.is_in_one_mount(*existing)
 
 
 def force_to_disk(path: Path) -> None:

@@ -22,10 +22,10 @@ from pathlib import Path
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.files import document_folders, owned
-from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
+from rescale.storage.files.durable_directories import directory_for, force_to_disk, is_in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
 from rescale.storage.files.mounts import closed_after
-from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
+from rescale.storage.files.pinned_files import copy_span, has_same_bytes, opened, pin_of, read_exactly
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
@@ -194,7 +194,7 @@ class LocalStore:
 
     def copy(self, uri: str, source: Span) -> None:
         with translated_errors(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
-            if not same_bytes(path, Path(uri), source.length):
+            if not has_same_bytes(path, Path(uri), source.length):
                 owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
 
@@ -229,7 +229,7 @@ class LocalStore:
                     raise StoreError(
                         "parts of a file are missing", path=token, expected=f"{size} bytes", found=f"{written} bytes"
                     )
-                if not same_bytes(Path(token), Path(uri), size):
+                if not has_same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)
                     force_to_disk(Path(token))
                     owned.replace(Path(token), Path(uri))
@@ -277,7 +277,7 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
     Staged files are moved by a rename, which cannot cross mounts.
     """
     with translated_errors(str(folder)):
-        if in_one_mount(folder, staging):
+        if is_in_one_mount(folder, staging):
             return
     raise RequestError(
         "large files cannot be written here: they are staged beside this directory, which is in another mount",

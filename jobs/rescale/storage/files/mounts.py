@@ -54,8 +54,8 @@ def location_of(path: Path) -> Location:
     for line in table:
         number, _, device, root, point = line.split()[:5]
         if number == mount:
-            below = os.path.relpath(real, _plain(point))
-            return Location(device, os.path.normpath(os.path.join(_plain(root), below)))  # noqa: PTH118
+            below = os.path.relpath(real, _unescaped_path(point))
+            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), below)))  # noqa: PTH118
     return Location("", str(real))
 
 
@@ -77,7 +77,7 @@ def is_mount_point(folder: Path) -> bool:
     return mounts[0] != mounts[1]
 
 
-def _plain(path: str) -> str:
+def _unescaped_path(path: str) -> str:
     """Return a path of the mount table with its octal escapes decoded."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), path)
 

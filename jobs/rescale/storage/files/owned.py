@@ -39,7 +39,7 @@ from rescale.storage.files.document_folders import (
     is_inside_marked,
     is_marked,
     is_recorded,
-    not_ours,
+    not_ours_error,
     refuse_other_place,
 )
 from rescale.storage.files.local_errors import naming
@@ -266,7 +266,7 @@ def refuse_other_folder(folder: Path) -> None:
         pass
 
 
-def in_one_mount(*folders: Path) -> bool:
+def is_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move a file from the first directory to the second.
 
     Device numbers do not tell, because a file system may be mounted twice. But rename(2) of a name that does not exist
@@ -344,12 +344,12 @@ def _check_marked(folder: Path, descriptor: int) -> None:
             _check_marked(folder, descriptor)
             return
         if names:
-            raise not_ours(folder, f"other files ({len(names)}), such as {min(names)}") from None
+            raise not_ours_error(folder, f"other files ({len(names)}), such as {min(names)}") from None
         _mark(descriptor)
         return
     owner = os.fstat(descriptor).st_uid
     if not stat.S_ISREG(marker.st_mode) or owner not in (os.geteuid(), marker.st_uid):
-        raise not_ours(folder, f"a directory of user {owner}")
+        raise not_ours_error(folder, f"a directory of user {owner}")
 
 
 def _names_in(descriptor: int) -> set[str]:

@@ -47,7 +47,7 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
     while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
         data += more
     if len(data) < length:
-        raise _too_short(uri, start, length, len(data))
+        raise _short_file_error(uri, start, length, len(data))
     return data
 
 
@@ -56,10 +56,10 @@ def copy_span(source: Span, target: int, offset: int) -> None:
     with opened(source.uri, source.pin) as descriptor:
         copied = copy_range(descriptor, source.start, source.length, target, offset)
         if copied < source.length:
-            raise _too_short(source.uri, source.start, source.length, copied)
+            raise _short_file_error(source.uri, source.start, source.length, copied)
 
 
-def same_bytes(path: Path, other: Path, size: int) -> bool:
+def has_same_bytes(path: Path, other: Path, size: int) -> bool:
     """Tell whether two files hold the same bytes; `size` is the size of the first in bytes."""
     try:
         with other.open("rb") as other_file:
@@ -87,7 +87,7 @@ def _check_pin(uri: str, present: Pin, pin: Pin) -> None:
         )
 
 
-def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError:
+def _short_file_error(uri: str, start: int, length: int, present: int) -> SnapshotError:
     return SnapshotError(
         "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
     )

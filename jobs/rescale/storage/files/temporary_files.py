@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rescale.storage.files import document_folders, owned
-from rescale.storage.files.durable_directories import directory_for, in_one_mount
+from rescale.storage.files.durable_directories import directory_for, is_in_one_mount
 from rescale.storage.files.mounts import closed_after
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
@@ -55,7 +55,7 @@ def _place_for(folder: Path) -> Path:
         return folder
     documents = documents_of(folder)
     beside = documents if document_folders.is_marked(documents) else folder.parent
-    return beside if in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
+    return beside if is_in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
 
 
 def documents_of(folder: Path) -> Path:

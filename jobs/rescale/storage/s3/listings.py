@@ -20,7 +20,7 @@ WORTH_A_PAGE = 16
 
 def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
     """Return all objects below a directory whose paths in it begin with `prefix`, sorted; raises Rescale's errors."""
-    bucket, directory_prefix = _below(directory)
+    bucket, directory_prefix = _bucket_and_prefix(directory)
     key_prefix = directory_prefix + prefix
     entries = []
     with translated_errors(directory):
@@ -44,7 +44,7 @@ def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) ->
     Returns no pins if the credentials may not list. The caller sends a HEAD for each wanted object that is missing in
     the result.
     """
-    bucket, directory_prefix = _below(directory)
+    bucket, directory_prefix = _bucket_and_prefix(directory)
     pins: dict[str, Pin] = {}
     with suppress(RescaleError), translated_errors(directory):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
@@ -71,7 +71,7 @@ def listable_prefix(bucket: str, key_prefix: str) -> str:
     return key_prefix[: key_prefix.rfind("/") + 1] if is_directory_bucket(bucket) else key_prefix
 
 
-def _below(directory: str) -> tuple[str, str]:
+def _bucket_and_prefix(directory: str) -> tuple[str, str]:
     """Return the bucket, and the prefix of the keys of all objects below the directory."""
     bucket, key = split_s3(directory)
     return bucket, f"{key}/" if key else ""

@@ -53,15 +53,19 @@ class ObjectSettings:
         """Return the settings in environment variables. Raises `RequestError` if S3 does not accept a value."""
         encryption, kms_key = variables.get(ENCRYPTION) or None, variables.get(KMS_KEY) or None
         if encryption not in (None, *_ENCRYPTIONS):
-            raise _invalid(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
+            raise _invalid_setting_error(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
         if kms_key is not None and encryption not in _KMS:
-            raise _invalid(ENCRYPTION, f"{' or '.join(_KMS)}, as {KMS_KEY} is set", encryption or "not set")
+            raise _invalid_setting_error(
+                ENCRYPTION, f"{' or '.join(_KMS)}, as {KMS_KEY} is set", encryption or "not set"
+            )
         payer = variables.get(PAYER) or None
         if payer not in (None, _REQUESTER):
-            raise _invalid(PAYER, _REQUESTER, payer)
+            raise _invalid_setting_error(PAYER, _REQUESTER, payer)
         key = _customer_key(variables.get(CUSTOMER_KEY) or None)
         if key is not None and encryption is not None:
-            raise _invalid(ENCRYPTION, f"no value, as {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption)
+            raise _invalid_setting_error(
+                ENCRYPTION, f"no value, as {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption
+            )
         return ObjectSettings(encryption, kms_key, key, payer is not None)
 
     def apply(self, client: S3Client) -> None:
@@ -99,13 +103,13 @@ def _customer_key(text: str | None) -> bytes | None:
     except binascii.Error:
         key = b""
     if len(key) != _CUSTOMER_KEY_BYTES:
-        raise _invalid(
+        raise _invalid_setting_error(
             CUSTOMER_KEY, f"{_CUSTOMER_KEY_BYTES} bytes in base64", f"another text of {len(text)} characters"
         )
     return key
 
 
-def _invalid(variable: str, expected: str, value: str) -> RequestError:
+def _invalid_setting_error(variable: str, expected: str, value: str) -> RequestError:
     return RequestError(
         f"{variable} has an invalid value",
         expected=expected,

@@ -80,7 +80,7 @@ class PinnedObjects:
             body, size = answer["Body"], answer.get("ContentLength", -1)
             if allowed is not None and size > allowed:
                 body.close()
-                raise _too_large(uri, start, length, allowed, size)
+                raise _large_object_error(uri, start, length, allowed, size)
             try:
                 with translated_errors(uri):
                     data = body.read() if size >= 0 or allowed is None else body.read(allowed + 1)
@@ -90,10 +90,10 @@ class PinnedObjects:
                 time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
             else:
                 if length is not None and len(data) < length:
-                    raise _too_short(uri, start, length, len(data))
+                    raise _short_object_error(uri, start, length, len(data))
                 if allowed is not None and len(data) > allowed:
                     body.close()
-                    raise _too_large(uri, start, length, allowed, len(data))
+                    raise _large_object_error(uri, start, length, allowed, len(data))
                 return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
@@ -117,12 +117,12 @@ class PinnedObjects:
                 try:
                     answer = self._get_object(**parameters, **condition)
                 except UnicodeEncodeError:
-                    raise gone(uri) from None
+                    raise gone_error(uri) from None
                 except ClientError as error:
                     if is_absent(error):
-                        raise gone(uri) from None
+                        raise gone_error(uri) from None
                     if status_of(error) == 416 and length is not None:
-                        raise _too_short(uri, start, length, 0) from None
+                        raise _short_object_error(uri, start, length, 0) from None
                     if status_of(error) != 412:
                         raise
                 else:
@@ -150,18 +150,18 @@ def _checked_answer(uri: str, answer: _Answer) -> _Answer:
     return answer
 
 
-def gone(uri: str) -> SnapshotError:
+def gone_error(uri: str) -> SnapshotError:
     """Return the error for an object that no longer exists."""
     return SnapshotError("an object is gone", path=uri, advice="make sure that nothing removes it, and start again")
 
 
-def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError:
+def _short_object_error(uri: str, start: int, length: int, present: int) -> SnapshotError:
     return SnapshotError(
         "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
     )
 
 
-def _too_large(uri: str, start: int, length: int | None, allowed: int, present: int) -> RescaleError:
+def _large_object_error(uri: str, start: int, length: int | None, allowed: int, present: int) -> RescaleError:
     if length is None:
         return SnapshotError("an object is too large", path=uri, expected=f"at most {allowed} bytes", found=present)
     return StoreError(

@@ -57,13 +57,13 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
                 max_pool_connections=_CONNECTIONS,
                 connect_timeout=CONNECT_SECONDS,
                 read_timeout=READ_SECONDS,
-                request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
-                response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
+                request_checksum_calculation=_checksum_setting("AWS_REQUEST_CHECKSUM_CALCULATION"),
+                response_checksum_validation=_checksum_setting("AWS_RESPONSE_CHECKSUM_VALIDATION"),
                 s3=_addressing(os.environ.get(ADDRESSING)),
             )
             client: S3Client = _session(own, profile).client("s3", config=config)
     except ProfileNotFound:
-        raise no_such_profile(str(profile or variables.get("AWS_PROFILE")), variables) from None
+        raise missing_profile_error(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
         what = f"the configuration of S3 is invalid: {sentence(error)}"
         raise naming_store(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
@@ -73,7 +73,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     return client
 
 
-def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
+def missing_profile_error(profile: str, variables: Mapping[str, str]) -> RequestError:
     """Return the error for a profile that neither of AWS's configuration files defines."""
     with aws_variables(variables):
         session = botocore.session.Session()
@@ -94,7 +94,7 @@ def refuse_unknown_profile(side: StoreSide) -> None:
     with aws_variables(variables):
         known_profiles = botocore.session.Session().available_profiles
     if profile is not None and profile not in known_profiles:
-        raise no_such_profile(profile, variables)
+        raise missing_profile_error(profile, variables)
 
 
 def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
@@ -152,6 +152,6 @@ def _addressing(virtual_hosted: str | None) -> Any:
     return {"addressing_style": style}
 
 
-def _unless_set(variable: str) -> Any:
+def _checksum_setting(variable: str) -> Any:
     """Return the value of a variable; if it is unset, the value by which boto3 uses checksums only where required."""
     return os.environ.get(variable, "when_required").lower()

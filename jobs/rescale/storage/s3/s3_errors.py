@@ -76,18 +76,18 @@ def translated_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:
-        raise naming_store(_translation(error, uri), side_of(uri)) from None
+        raise naming_store(_translated_error(error, uri), side_of(uri)) from None
 
 
-def _translation(error: Exception, uri: str) -> RescaleError:
+def _translated_error(error: Exception, uri: str) -> RescaleError:
     if isinstance(error, ClientError):
-        return _of_answer(error, uri)
+        return _answer_error(error, uri)
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         return RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}"))
     if isinstance(error, UnicodeEncodeError):
         return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
     if isinstance(error, MissingDependencyException):
-        return _without_library(error, uri)
+        return _missing_library_error(error, uri)
     if not isinstance(error, (*_TRANSIENT, OSError)):
         what = f"the request to S3 cannot be made: {sentence(error)}"
         return RequestError(what, path=uri, advice=s3_advice("{BUCKET}"))
@@ -154,7 +154,7 @@ def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
     return " and ".join(details) or None
 
 
-def _of_answer(error: ClientError, uri: str) -> RescaleError:
+def _answer_error(error: ClientError, uri: str) -> RescaleError:
     message = _message_of(error)
     if wants_checksum(error):
         advice = s3_advice("{CHECKSUMS}, then {AGAIN}")
@@ -171,10 +171,10 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
         )
     meaning = _meaning_of(error)
     kind = StoreError if meaning.retryable else RequestError
-    return kind(f"{meaning.cause}: {message}", path=uri, found=_found(error), advice=meaning.advice)
+    return kind(f"{meaning.cause}: {message}", path=uri, found=_found_text(error), advice=meaning.advice)
 
 
-def _without_library(error: MissingDependencyException, uri: str) -> RequestError:
+def _missing_library_error(error: MissingDependencyException, uri: str) -> RequestError:
     """Return the error for a request for which boto3 needs awscrt, such as to multi-region access points (SigV4A)."""
     where, instead = "this request", ""
     if split_s3(uri)[0].endswith(".mrap"):
@@ -220,7 +220,7 @@ def _message_of(error: ClientError) -> str:
     return error.response["Error"].get("Message", "") or str(error)
 
 
-def _found(error: ClientError) -> str:
+def _found_text(error: ClientError) -> str:
     """Return the code, and the storage class of an archived object."""
     storage_class = error.response["Error"].get("StorageClass")
     return f"{code_of(error)}, storage class {storage_class}" if storage_class else code_of(error)

@@ -216,7 +216,7 @@ class S3Store:
                     if status_of(error) == 412 or is_locked(error):
                         return False
                     if refuses_conditions(error):
-                        raise _no_conditions(uri, error) from None
+                        raise _no_conditions_error(uri, error) from None
                     if status_of(error) != 409:
                         raise
             # 409: another put is in progress. The next answer says whether that put has succeeded.
@@ -224,7 +224,7 @@ class S3Store:
         raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 
-def _no_conditions(uri: str, error: ClientError) -> UnsupportedError:
+def _no_conditions_error(uri: str, error: ClientError) -> UnsupportedError:
     return UnsupportedError(
         f"the store does not support put-if-absent (If-None-Match): {sentence(error)}",
         path=uri,

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone
+from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone_error
 from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated_errors
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.sides import is_one_store
@@ -70,7 +70,7 @@ class ServerCopies:
                     answer = ask(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})
                 except ClientError as error:
                     if is_absent(error) and code_of(error) == "NoSuchKey":
-                        raise gone(source.uri) from None
+                        raise gone_error(source.uri) from None
                     if refuses_copies(error):
                         self._refused = sentence(error)
                         raise CopyRefused(self._refused) from None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.compare.validation import directories
-from rescale.execution.compare.validation.directories import comparable_by_files, match_directories
+from rescale.execution.compare.validation.directories import is_comparable_by_files, match_directories
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService
@@ -95,15 +95,15 @@ def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes(
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
     raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), services=(service,))
     with_timers = replace(old, raw_keyed=(raw,))
-    assert comparable_by_files(old, old)
-    assert comparable_by_files(old, replace(old, databases=old.databases[:1]))
-    assert comparable_by_files(with_timers, with_timers)
-    assert comparable_by_files(old, with_timers)
-    assert not comparable_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
-    assert not comparable_by_files(old, canonical(MAXIMUM))
-    assert not comparable_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
-    assert not comparable_by_files(replace(old, dropped_states=frozenset({"one"})), old)
-    assert not comparable_by_files(with_timers, old)
+    assert is_comparable_by_files(old, old)
+    assert is_comparable_by_files(old, replace(old, databases=old.databases[:1]))
+    assert is_comparable_by_files(with_timers, with_timers)
+    assert is_comparable_by_files(old, with_timers)
+    assert not is_comparable_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
+    assert not is_comparable_by_files(old, canonical(MAXIMUM))
+    assert not is_comparable_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
+    assert not is_comparable_by_files(replace(old, dropped_states=frozenset({"one"})), old)
+    assert not is_comparable_by_files(with_timers, old)
 
 
 def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
@@ -114,9 +114,9 @@ def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by
     made = thirds(old)
     directories = tuple(result.database(i, *part) for i, part in enumerate(made))
     before, after = canonical(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
-    assert not comparable_by_files(before, after)
+    assert not is_comparable_by_files(before, after)
     other = operator("moves", 2, 2 * MAXIMUM, databases=old.operators[0].databases)
-    assert not comparable_by_files(other, after)
+    assert not is_comparable_by_files(other, after)
     old = replace(old, operators=(before, other, *old.operators))
     new = result.snapshot(*directories, others=[after, after])
     assert [list(directories) for directories in match_directories(old, new)] == [[], [], [0, 1, 2]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rescale.execution.compare.validation.read_back import read_side, unreadable_result
+from rescale.execution.compare.validation.read_back import read_side, unreadable_result_error
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, StoreError, UnsupportedError
 
 
@@ -60,4 +60,4 @@ def test_sound_side_is_read_once() -> None:
 
 
 def test_error_keeps_the_operator_that_it_names() -> None:
-    assert unreadable_result(damaged().located(operator="sums")).operator == "sums"
+    assert unreadable_result_error(damaged().located(operator="sums")).operator == "sums"

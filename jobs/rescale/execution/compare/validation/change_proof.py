@@ -135,11 +135,11 @@ class ChangeComparer:
             for digester, records in ((removed, changes.removed), (added, changes.added)):
                 if len(records):
                     digester.add(records, key_groups.of(records)[0])
-        less, more = (_by_state(header.names, digester) for digester in (removed, added))
+        less, more = (_digests_by_state(header.names, digester) for digester in (removed, added))
         return ChangeTally(check.operator, check.in_result, less, more, check.place.size)
 
 
-def _by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
+def _digests_by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
     return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
 
 

@@ -20,7 +20,7 @@ from rescale.execution.compare.validation.coverage import (
 from rescale.execution.compare.validation.directories import DirectoryFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.execution.sources.record_sources import sources_of
-from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
+from rescale.execution.sources.spans import bounded_runs, extent_runs, is_adjacent
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
@@ -103,7 +103,7 @@ def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: 
     def follows(last: GroupPair, pair: GroupPair) -> bool:
         if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
             return False
-        return adjacent(last.source, pair.source) and adjacent(last.result, pair.result)
+        return is_adjacent(last.source, pair.source) and is_adjacent(last.result, pair.result)
 
     for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
         yield GroupCheck(i, operator.label, slot, tuple(run))

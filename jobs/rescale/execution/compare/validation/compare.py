@@ -19,7 +19,7 @@ from rescale.rocksdb.sst.block_checksums import BlockChecksums
 from rescale.snapshot.databases.table_sizes import open_extent
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.rereads import RESULT, SOURCE, changed_sides, misread, read_again_on_failure
+from rescale.storage.rereads import RESULT, SOURCE, changed_sides, misread_error, read_again_on_failure
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError, located
 
 
@@ -194,5 +194,5 @@ def _raise_difference(different: IntegrityError, first: tuple[int, int], again: 
     `first` and `again` have the digests of source and result in the two reads.
     """
     if changed := changed_sides(first, again):
-        raise misread(changed, different)
+        raise misread_error(changed, different)
     raise different

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.coverage import FilePair, is_compared_by_record, pair_database_files
-from rescale.execution.compare.validation.read_back import unreadable_result
+from rescale.execution.compare.validation.read_back import unreadable_result_error
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
@@ -48,7 +48,7 @@ class DirectoryFiles(NamedTuple):
     deleted_ranges: int
 
 
-def comparable_by_files(old: Operator, new: Operator) -> bool:
+def is_comparable_by_files(old: Operator, new: Operator) -> bool:
     """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
     all_rows = not old.dropped_states and not old.cutoffs
@@ -62,12 +62,12 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
     files nor rewritten: range tombstones are missing or hide other rows, or files lie where they do not belong.
     """
     pairs = list(zip(source.operators, result.operators, strict=True))
-    if not any(comparable_by_files(*pair) for pair in pairs):
+    if not any(is_comparable_by_files(*pair) for pair in pairs):
         return [{} for _ in pairs]
-    if any(comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
+    if any(is_comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
     comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
-    return [comparer.operator(old, new) if comparable_by_files(old, new) else {} for old, new in pairs]
+    return [comparer.operator(old, new) if is_comparable_by_files(old, new) else {} for old, new in pairs]
 
 
 def _source_with_tables(source: Snapshot) -> Snapshot:
@@ -79,7 +79,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
     try:
         return with_tables(result, result.contents.unpinned())
     except (SnapshotError, UnsupportedError) as error:
-        raise unreadable_result(error) from None
+        raise unreadable_result_error(error) from None
 
 
 class _DirectoryComparer:
@@ -147,7 +147,7 @@ class _DirectoryComparer:
             ranges = list(opened.range_tombstones())
             has_rows = opened.properties.entries != len(ranges) or next(opened.index(), None) is not None
         except (SnapshotError, UnsupportedError) as error:
-            raise unreadable_result(error) from None
+            raise unreadable_result_error(error) from None
         if has_rows:
             raise IntegrityError(
                 "an SST file with rows does not belong to the source",

@@ -20,11 +20,13 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
         return read_again_on_failure(work, RESULT if in_result else SOURCE)
     except RescaleError as error:
         if in_result and isinstance(error, SnapshotError):
-            raise unreadable_result(error, operator, advice) from None
+            raise unreadable_result_error(error, operator, advice) from None
         raise error.located(operator=operator) from None
 
 
-def unreadable_result(error: RescaleError, operator: str | None = None, advice: str | None = None) -> IntegrityError:
+def unreadable_result_error(
+    error: RescaleError, operator: str | None = None, advice: str | None = None
+) -> IntegrityError:
     """Return the error for a part of the result that cannot be read. It names `operator` or, if None, the operator of
     `error`.
     """

@@ -33,7 +33,7 @@ from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectorie
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import is_s3, parent
-from rescale.storage.rereads import changed_sides, misread
+from rescale.storage.rereads import changed_sides, misread_error
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
@@ -135,8 +135,10 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
                 Progress("read again", sum(weight for weight, _ in one_sided), ByteAction.READ_ON_BOTH_SIDES),
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
-            if changed := changed_sides(_by_side(element_tallies, record_tallies[i]), _by_side(tallies_read_again)):
-                raise misread(changed, error) from None
+            if changed := changed_sides(
+                _tallies_by_side(element_tallies, record_tallies[i]), _tallies_by_side(tallies_read_again)
+            ):
+                raise misread_error(changed, error) from None
             raise
     return proofs
 
@@ -146,7 +148,7 @@ def _is_one_sided(check: Check) -> bool:
     return isinstance(check, ElementCheck | RecordCheck)
 
 
-def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
+def _tallies_by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
     """Return the tallies of the source and of the result, in an order that does not depend on timing."""
     return [sorted(repr(tally) for tally in chain(*tallies) if tally.in_result is side) for side in (False, True)]
 

@@ -104,7 +104,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
             cause = _root_cause(str(error))
             requested_master = conf.get("spark.master") or ""
             if requested_master.startswith(_STANDALONE) and _STOPPED_MESSAGE in cause:
-                raise _no_answer(requested_master, cause) from None
+                raise _no_answer_error(requested_master, cause) from None
             raise StoreError(
                 "Spark does not start",
                 found=cause,
@@ -124,10 +124,10 @@ def _check_registered(context: SparkContext) -> None:
     if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
         with suppress(Py4JError, ConnectionError):
             context.stop()
-        raise _no_answer(master, "All masters are unresponsive")
+        raise _no_answer_error(master, "All masters are unresponsive")
 
 
-def _no_answer(master: str, cause: str) -> StoreError:
+def _no_answer_error(master: str, cause: str) -> StoreError:
     return StoreError(
         f"Spark's master {master} does not answer",
         found=cause,

@@ -52,7 +52,7 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
         first, written = last, written + size
 
 
-def by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
+def blocks_by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
     """Yield (key group, its blocks) for each key group that has any."""
     groups = blocks.cells // blocks.number_of_states
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(blocks)]

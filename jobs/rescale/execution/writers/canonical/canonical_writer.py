@@ -16,7 +16,7 @@ import numpy as np
 
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
+from rescale.execution.writers.canonical.block_framing import blocks_by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
 from rescale.execution.writers.files import begin_upload, pack_receipts, part_limits, part_size, stream_uri
@@ -100,7 +100,7 @@ class CanonicalWriter:
                 sink.write(chunk)
         lengths = [0] * stream.key_groups
         if operator.is_compressed:
-            for key_group, part in by_key_group(blocks):
+            for key_group, part in blocks_by_key_group(blocks):
                 before = sink.size
                 for chunk in compressed(bytes(window) for window in framed(part)):
                     sink.write(chunk)

@@ -101,7 +101,7 @@ class RecordReader:
 
         place = np.array([record_walk.NO_STATE, 0], np.int64)
         origin = filled = 0
-        for chunk in _then_none(chunks):
+        for chunk in _with_end_mark(chunks):
             rest = memoryview(chunk or b"")
             while rest or chunk is None:
                 taken = min(len(rest), len(self._buffer) - filled)
@@ -120,7 +120,9 @@ class RecordReader:
                         yield Records(data, *(column[:count] for column in self._columns))
                     begin, origin = begin + walked, origin + walked
                     if wrong == record_walk.BAD_ID and not self._states_are_known:
-                        raise _too_many_states(int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin)
+                        raise _too_many_states_error(
+                            int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin
+                        )
                     if wrong:
                         raise SnapshotError(
                             f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=origin
@@ -154,7 +156,7 @@ class RecordReader:
         self._buffer = larger
 
 
-def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
+def _too_many_states_error(state_id: int, origin: int) -> UnsupportedError:
     return UnsupportedError(
         "an unknown serializer hides the number of states, and records of so many states cannot be read without it",
         offset=origin,
@@ -164,6 +166,6 @@ def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
     )
 
 
-def _then_none(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
+def _with_end_mark(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
     yield from chunks
     yield None

@@ -42,7 +42,7 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
         raise SnapshotError(
             "not a changelog file", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
         )
-    contents = _Contents(_joined(rest, source) if flag == _PLAIN else decompressed(_joined(rest, source)))
+    contents = _Contents(_chained(rest, source) if flag == _PLAIN else decompressed(_chained(rest, source)))
     contents.skip(offset)
     for _ in range(contents.count("key groups")):
         number, key_group = contents.count("changes"), contents.number()
@@ -58,7 +58,7 @@ def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
         yield key_group, contents.take(contents.count("bytes of a change"))
 
 
-def _joined(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
 

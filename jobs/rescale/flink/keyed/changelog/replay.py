@@ -176,7 +176,7 @@ class ReplayedState:
             if payload[flag:end] == _NOT_NULL:
                 (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second, end, 1)
             elif payload[flag:end] != _NULL:
-                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
+                raise self._damaged_log_error(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
             yield user_key, payload[flag:end]
             at = end
         self._check_end(change, at)
@@ -202,7 +202,7 @@ class ReplayedState:
         data = change.payload[at : at + _COUNT_SIZE]
         number = int.from_bytes(data, "big", signed=True)
         if len(data) < _COUNT_SIZE or number < 0:
-            raise self._damaged(change, f"an impossible count: {data.hex()}")
+            raise self._damaged_log_error(change, f"an impossible count: {data.hex()}")
         return number
 
     def _ends(self, change: Change, program: Program | None, start: int, number: int) -> list[int]:
@@ -215,17 +215,17 @@ class ReplayedState:
                 advice=MATERIALISE_CHANGELOG,
             )
         if number > len(change.payload):
-            raise self._damaged(change, f"an impossible count: {number}")
+            raise self._damaged_log_error(change, f"an impossible count: {number}")
         ends, wrong = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
         if len(ends) < number:
-            raise self._damaged(change, f"not a {program.name}: {wrong}")
+            raise self._damaged_log_error(change, f"not a {program.name}: {wrong}")
         return [int(end) for end in ends]
 
     def _check_end(self, change: Change, at: int) -> None:
         if at != len(change.payload):
-            raise self._damaged(change, f"{len(change.payload) - at} unexpected bytes at the end")
+            raise self._damaged_log_error(change, f"{len(change.payload) - at} unexpected bytes at the end")
 
-    def _damaged(self, change: Change, content: str) -> SnapshotError:
+    def _damaged_log_error(self, change: Change, content: str) -> SnapshotError:
         return SnapshotError(
             f"a change in the log is damaged: {change.operation.name} in key group {change.key_group}",
             state=self.layout.state.name,

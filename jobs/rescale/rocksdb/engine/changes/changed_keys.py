@@ -164,7 +164,7 @@ class _SortedRun:
 
     def _append(self, batch: _Entries) -> None:
         if batch.key(0) < self.last:
-            raise _unsorted(self._path)
+            raise _unsorted_file_error(self._path)
         self._entries = _joined([self._entries, batch]) if len(self._entries.key_ends) else batch
         self.last = batch.key(-1)
 
@@ -229,14 +229,14 @@ def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> 
     key_ends, trailers, values, value_ends = (np.empty(count, np.int64) for _ in range(4))
     decode_entries(data, block_ends, keys, key_ends, trailers, values, value_ends)
     if first_unsorted(keys, key_ends, trailers) >= 0:
-        raise _unsorted(path)
+        raise _unsorted_file_error(path)
     if sequence:
         trailers = trailers & 0xFF | sequence << 8
     key_starts = np.append(np.int64(0), key_ends[:-1])[:count]
     return _Entries(data, keys, key_starts, key_ends, trailers, values, value_ends)
 
 
-def _unsorted(path: str) -> SnapshotError:
+def _unsorted_file_error(path: str) -> SnapshotError:
     return SnapshotError("the rows of an SST file are not sorted by their keys", path=path)
 
 

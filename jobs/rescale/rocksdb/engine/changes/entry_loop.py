@@ -170,7 +170,7 @@ def copy_keys(keys: Bytes, starts: Longs, ends: Longs, out: Bytes) -> None:
 
 
 @compiled
-def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long) -> bool:
+def _is_same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long) -> bool:
     order: Long = compare_bytes(data, values[i], value_ends[i], data, values[j], value_ends[j])
     return bool(order == 0)
 
@@ -256,7 +256,7 @@ def changed_keys(
         is_same = False
         if earlier >= 0 and later >= 0:
             kind, other = trailers[earlier] & 0xFF, trailers[later] & 0xFF
-            if kind == other and _same_value(data, values, value_ends, earlier, later):
+            if kind == other and _is_same_value(data, values, value_ends, earlier, later):
                 is_same_trailer = trailers[earlier] == trailers[later]
                 if kind == VALUE:
                     is_same = is_same_trailer or (
