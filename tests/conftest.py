@@ -180,7 +180,7 @@ def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iter
 
 @pytest.fixture(scope="session")
 def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """A second S3 server, of another make; only tests with `uses_strict_s3` use it."""
+    """A second S3 server (versitygw), which only tests with `uses_strict_s3` use."""
     refusals = tmp_path_factory.mktemp("strict-policy") / "refused"
     with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server, policed(server, refusals) as kept:
         yield kept

@@ -53,7 +53,7 @@ def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -
     assert follower.has_checkpoint_after(made)
     (made,) = follow(follower, 1)
     assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
-    assert any("began anew, below 4, so the job was started without its last state" in line for line in said)
+    assert any("restarted below 4, so the job was started without its last state" in line for line in said)
     assert finished_rounds(follower.target) == [2]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [2]
     assert Pins(follower.target, job.directory).numbers() == [2]

@@ -25,7 +25,7 @@ from support.needs import need
 
 _PATIENCE_SECONDS = 180
 _REQUEST_SECONDS = 600
-"""Limit of a request to the driver, which waits up to five minutes for a page; Selenium gives up after two."""
+"""Limit of a request to ChromeDriver, which waits up to 300 s for a page; Selenium's default is 120 s."""
 
 
 class Pages:
@@ -82,7 +82,7 @@ class Pages:
 
     def trigger(self) -> None:
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: self.can_be_triggered)
-        self._trigger_button().send_keys(Keys.ENTER)  # a message may lie over it
+        self._trigger_button().send_keys(Keys.ENTER)  # not a click: a message may cover the button
 
     def refusal(self) -> str:
         """Return the form's message about values that it refuses."""
@@ -99,7 +99,7 @@ class Pages:
 
     def wait_for_state(self, state: str, seconds: float) -> None:
         """Wait until the page of a run shows this state."""
-        of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # in tables are those of tasks
+        of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # tables have the badges of tasks
         badge = (By.XPATH, f"//*[{of_the_run} and contains(., '{state}')]")
         WebDriverWait(self.driver, seconds).until(visibility_of_element_located(badge))
 

@@ -143,7 +143,7 @@ class FaultyStore:
         other = _ALWAYS.get(self._faults.kind)
         store = other(self._store) if other and verb in vars(other) else self._store
         call = getattr(store, verb)
-        if not callable(call) or verb == "read_size":  # it sends no request
+        if not callable(call) or verb == "read_size":  # `read_size` sends no request
             return call
 
         def counted(subject: Any, *arguments: Any) -> Any:

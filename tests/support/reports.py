@@ -115,7 +115,7 @@ def snapshot_report(parallelism: int, maximum: int, operators: int = 3) -> Repor
 def plan_of_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) -> PlanDocument:
     """Return the document of a plan from `old` to `new` (parallelism, max parallelism)."""
     taken, kafka = job(*old, operators)
-    taken = _without_databases(taken)  # these would have to be read
+    taken = _without_databases(taken)  # with databases, planning would read files
     maximum = [] if new[1] == old[1] else [str(new[1])]
     request = make_request(SOURCE, "/state/rescaled", [str(new[0])], max_parallelism=maximum)
     plan = make_plan(taken, request, {operator.operator_id: "known" for operator in taken.operators}, kafka)

@@ -57,7 +57,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
 
 def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, environment: dict[str, str]) -> None:
     os.setsid()
-    os.environ.clear()  # it is the environment in which the fork server began
+    os.environ.clear()  # the variables of the fork server
     os.environ.update(environment)
     with open(f"{faults.log}.out", "a") as out:
         os.dup2(out.fileno(), 1)

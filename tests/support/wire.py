@@ -38,10 +38,10 @@ class WireRequest:
 
 @dataclass(frozen=True)
 class Treatment:
-    """Treatment of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
+    """Treatment of a request, which first waits for `pause` seconds; the server gets it only if `carried_out`.
 
-    The client gets the answer, or an error `instead` (a status, and an S3 error code with a `message`), or only half of
-    the body (`cut`), or a `reset` of its connection.
+    If `instead` is set, it is the error that the client gets: a status, and an S3 error code, with `message`. With
+    `cut`, the client gets only half of the body; with `reset`, its connection is reset.
     """
 
     carried_out: bool = True

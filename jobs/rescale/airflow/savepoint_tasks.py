@@ -90,7 +90,7 @@ def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti
     """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
     from rescale.airflow.savepoint_work import make_plan
 
-    # A plan that changes nothing is a mistake of the user, unless an earlier task has chosen the source.
+    # If the user names the source, a plan that changes nothing is an error. If an earlier task has chosen it, skip.
     return make_plan(params, pulled_places(known_places, ti), dag_run, ti, skip_without_work=known_places is not None)
 
 

@@ -155,7 +155,7 @@ def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
     parsed = argparse.Namespace()
     try:
-        from rescale.options.profiles import use_profiles  # fails if the clock is far off, which `unexpected` explains
+        from rescale.options.profiles import use_profiles  # may fail if the clock is far off: see `as_rescale_error`
 
         _refuse_non_utf8(arguments)
         parsed = parser().parse_args(arguments)

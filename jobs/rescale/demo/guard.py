@@ -19,7 +19,7 @@ def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
     end_demo(mark)
-    remove_if_abandoned(Path(folder))  # a demo that was not killed has removed it
+    remove_if_abandoned(Path(folder))  # only a killed demo leaves it
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ class CheckOutcome(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check: its `subject`, what was `tried`, its outcome and its result.
+    """A check of its `subject`; `tried` says what the check did, and `meaning` what the result means for a run.
 
-    `meaning` is what the result means for a run, `advice` is what to do, null if there is nothing to do.
+    `advice` says what to do; null if there is nothing to do.
     """
 
     subject: str

@@ -179,7 +179,7 @@ class _Probes:
         """Remove the parts that an unfinished upload left; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts)
-            if not is_s3(self._target):  # a token of a local store is the path of a file
+            if not is_s3(self._target):  # the token of a local upload is the path of its file
                 self._store.delete([token])
 
     def _check_clock(self) -> None:

@@ -3,8 +3,8 @@
 At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
 decides:
 
-* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. Some runs are longer by
-  one element, and the longer runs of the next state start where the longer runs of this state end. So the *order of the
+* SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. Some runs are
+  longer by one element, and the longer runs of the next state start where those of this state end. So the *order of the
   states* matters: it is the iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
   in consecutive runs of even size; elements with equal bytes stay separate.

@@ -26,7 +26,7 @@ from rescale.following.round_description import complete_newest_round, describe_
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import (
     forget_earlier_start,
-    has_begun_anew,
+    have_numbers_restarted,
     refuse_no_directory,
     take_over,
     waiting_sentence,
@@ -177,7 +177,9 @@ class Follower:
     def has_checkpoint_after(self, newest: Round) -> bool:
         """Return whether the job has a checkpoint for a round after the newest one."""
         number = newest_complete(self.job.checkpoints)
-        return (number is not None and number > newest.checkpoint) or has_begun_anew(self.job.checkpoints, newest)
+        return (number is not None and number > newest.checkpoint) or have_numbers_restarted(
+            self.job.checkpoints, newest
+        )
 
     def next_round(self) -> Round:
         """Wait for a checkpoint after that of the newest round, and make its round.

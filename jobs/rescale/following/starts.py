@@ -1,4 +1,4 @@
-"""Starts of a followed job: in another directory, or in the same one with checkpoint numbers that began anew.
+"""Starts of a followed job: in another directory, or in the same one with checkpoint numbers that restarted.
 
 A job that is started again from a checkpoint or savepoint continues the numbers of its checkpoints, in the directory of
 its new job id. A start without state, or from an older snapshot, has lower numbers. With high availability, all starts
@@ -43,25 +43,25 @@ _ATTEMPTS = 5
 """Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
 
 
-def has_begun_anew(checkpoints: str, newest: Round) -> bool:
+def have_numbers_restarted(checkpoints: str, newest: Round) -> bool:
     """Return whether the newest checkpoint was written after that of the newest round, though its number is lower."""
     number = newest_complete(checkpoints)
     return number is not None and number < newest.checkpoint and _is_later(checkpoints, number, newest)
 
 
 def forget_earlier_start(pins: Pins) -> str | None:
-    """Remove all rounds and pins of a target if the job's checkpoint numbers began anew, and return a sentence on it.
+    """Remove all rounds and pins of a target if the job's checkpoint numbers restarted, and return a sentence on it.
 
-    Returns None if the numbers did not begin anew. The numbers of rounds must rise, so the next round is a new base.
-    Pins go first: as long as there is a round, another call sees that the numbers began anew.
+    Returns None if they did not. The numbers of rounds must rise, so the next round is a new base. Pins are removed
+    first: as long as there is a round, another call sees that the numbers restarted.
     """
     newest = newest_round(pins.target)
-    if newest is None or not has_begun_anew(pins.checkpoints, newest):
+    if newest is None or not have_numbers_restarted(pins.checkpoints, newest):
         return None
     pins.remove_all_but(())
     remove_rounds(pins.target, keep=(), documents=0)
     return (
-        f"the checkpoint numbers in {pins.checkpoints} began anew, below {newest.checkpoint}, so the job was started "
+        f"the checkpoint numbers in {pins.checkpoints} restarted below {newest.checkpoint}, so the job was started "
         "without its last state: the rounds of the earlier start are removed, and the next round is a new base"
     )
 

@@ -3,7 +3,7 @@
 The identity of such a file is part of its name: the place of its bytes, and the version of the file that holds them.
 Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` creates each under a random name), so the
 same bytes of the same version are the same SST file, with the same properties. Its name in RocksDB's directory and its
-level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is written anew. So every plan that
+level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that
 copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
 """
 

@@ -92,7 +92,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             "no operator of the base can be continued",
             path=base.result.target,
             operator=label,
-            expected="an operator whose rows are written anew into RocksDB directories, because its max parallelism "
+            expected="an operator whose rows are rewritten into RocksDB directories, because its max parallelism "
             "changes",
             found=reason,
             advice=FULL_RUN,
@@ -220,7 +220,7 @@ class _OperatorContinuation:
         return self.base.snapshot.operator(self.planned.operator_id)
 
     def reasons_without_rows(self) -> Iterator[tuple[str, str]]:
-        """Yield (label, reason) if a full run would not write the operator's rows anew into RocksDB directories."""
+        """Yield (label, reason) if a full run would not rewrite the operator's rows into RocksDB directories."""
         if self.later.databases:
             yield (
                 self.planned.label,

@@ -52,7 +52,7 @@ _FILES_BETWEEN_CHECKS = 500
 _MAX_LISTINGS = 3
 """Number of listings with new files after which `discard` gives up.
 
-An outdated listing explains one such listing, an active run explains more.
+A first listing may be outdated, so one listing with new files proves nothing; more mean that the run is still active.
 """
 
 

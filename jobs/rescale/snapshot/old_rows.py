@@ -1,6 +1,6 @@
 """Leave out old rows of keyed states with a time to live (TTL): rows whose last access is too long ago.
 
-The state itself stays, with its other rows. A run reads and writes all rows of the operator anew.
+The state itself stays, with its other rows. A run reads all rows of the operator, and rewrites those that stay.
 """
 
 from __future__ import annotations

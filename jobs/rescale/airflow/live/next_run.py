@@ -11,7 +11,7 @@ from rescale.text.errors import RescaleError
 
 log = logging.getLogger(__name__)
 
-_ANOTHER_TARGET = "trigger another run with the job's name and another target: it moves all state anew"
+_ANOTHER_TARGET = "trigger another run with the job's name and another target: it moves all state again"
 
 
 def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ class DiscardOperator(BaseOperator):
     """Operator that removes the files and the claim of a rescale that did not publish: its target is free again.
 
     It never removes a published result, or files that Rescale did not write. It fails while the run that claims the
-    target is running. Its output has the `target`, and the numbers of files that were `removed`, and `left`.
+    target is running. Its output has the `target`, and the numbers of files `removed` and `left`.
 
     :param target: target of the rescale.
     :param connection: id of an Airflow connection of type aws; without it, the task uses the access of its worker.

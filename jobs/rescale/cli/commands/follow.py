@@ -105,7 +105,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         master,
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
-        yes=yes or bool(rounds),  # who started the follower has agreed to its shape
+        yes=yes or bool(rounds),  # its shape was agreed to when the follower was started
         rounds=rounds,
         before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
     )

@@ -14,7 +14,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class SourceDigests(NamedTuple):
-    """Digests of the records of a source, by state name; and the old rows that were `left_out`, by state."""
+    """Digests of the records of a source, and counts of the old rows left out; both by state name."""
 
     states: dict[str, StateDigest]
     left_out: dict[str, LeftOut]

@@ -75,7 +75,7 @@ class ChangeReader:
         """
         key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
-        ranges = [(begin, end)]  # if a side lacks the state: all keys of the other side
+        ranges = [(begin, end)]  # all keys, if only one side has the state
         candidates: Iterator[Keys] = iter(())
         if before is not None and after is not None:
             earlier, later = before.own_tables(state), after.own_tables(state)

@@ -36,10 +36,10 @@ class StreamUnit(NamedTuple):
 
 
 class UnitResult(NamedTuple):
-    """Result of a unit: the packed receipts of its parts, or the size of a whole stream and its key groups' lengths.
+    """Result of a `StreamUnit`: the packed receipts of its parts, or the size of a whole stream.
 
-    `data` is the content of an inline stream. `refused` is the store's reason for refusing to copy; "" if it did not
-    refuse.
+    `key_groups` are the lengths of the key groups of a whole stream, and `data` is the content of an inline stream.
+    `refused` is the store's reason for refusing to copy; "" if it did not refuse.
     """
 
     operator: int

@@ -195,10 +195,10 @@ def find_state(
 def good_max_parallelism(parallelism: int, present: int) -> int:
     """Return a max parallelism that suits `parallelism`: the multiple between F and 4 × F with the most divisors.
 
-    Of several, it is the smallest; without any, it is `present`. F is max(4 × parallelism, `present`): enough for
-    growth, and never less room than the job has now. The upper bound, 4 × F or Flink's largest value, keeps the cost of
-    key groups small. A multiple gives every subtask the same number of key groups, now and at every other parallelism
-    that divides it.
+    If several have the most divisors, return the smallest; if there is no multiple, return `present`. F is
+    max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound, 4 × F
+    or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number of key
+    groups, now and at every other parallelism that divides it.
     """
     least = max(_ROOM_FACTOR * parallelism, present)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough

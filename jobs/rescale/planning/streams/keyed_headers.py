@@ -24,7 +24,7 @@ class PlannedHeader:
     """The header of a new stream, and how key groups of source subtasks are translated to this header.
 
     `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
-    the same for its raw timers. The source subtasks in `rewritten` have no entries: their key groups are written anew.
+    the same for its raw timers. The source subtasks in `rewritten` have no entries: their key groups are rewritten.
     """
 
     piece: Piece

@@ -126,7 +126,7 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
         yield (
             f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
             "out, as requested. Their number is not known before the run, which reads all records of the operator one "
-            "by one, and writes the others anew"
+            "by one, and rewrites the others"
         )
 
 

@@ -26,7 +26,7 @@ target remove the same files; if one removes a round too early, the other refuse
 If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
 directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.
 A follower of another directory than the one in `follower.json` puts its own there, too, if its checkpoints have state
-backends of the newest round's checkpoint. If the checkpoint numbers begin anew, all pins and rounds are removed.
+backends of the newest round's checkpoint. If the checkpoint numbers restart, all pins and rounds are removed.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An

@@ -58,8 +58,8 @@ class Pins:
     allow_prefixes: tuple[str, ...] = ()
 
     @property
-    def place(self) -> str:
-        """The directory of the pins of this checkpoint directory."""
+    def directory(self) -> str:
+        """URI of the directory with the pins of this checkpoint directory."""
         return join(pins_place(self.target), _folder_name(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
@@ -69,10 +69,10 @@ class Pins:
         """
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         snapshot_files = list_files(metadata, self.allow_prefixes)
-        existing_sizes = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
         missing: list[Span] = []
         for uri, version in stats_of(snapshot_files.files).items():
-            size = existing_sizes.get(self._place_of(uri))
+            size = existing_sizes.get(self._pin_uri(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
@@ -93,17 +93,15 @@ class Pins:
             for file in database.files:
                 (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
         left_out = {0, *(compacted_files - flushed_files)}
-        existing_sizes = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
         files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
-        side_by_side(
-            self._keep, [file for file in files if existing_sizes.get(self._place_of(file.uri)) != file.length]
-        )
+        side_by_side(self._keep, [file for file in files if existing_sizes.get(self._pin_uri(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
-        entries = open_store(self.place).list(self.place)
+        entries = open_store(self.directory).list(self.directory)
         folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == FLUSHED]
         return sorted(int(folder.removeprefix("chk-")) for folder in folders)
 
@@ -115,7 +113,7 @@ class Pins:
 
     def numbers(self) -> list[int]:
         """Return the numbers of checkpoints of which all files are pinned, in order."""
-        return complete_checkpoints(self.place)
+        return complete_checkpoints(self.directory)
 
     def newest(self) -> PinnedCheckpoint | None:
         """Return the newest checkpoint whose files are all pinned; None if there is none."""
@@ -132,11 +130,14 @@ class Pins:
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
         pinned = {*checkpoints}.intersection(self.numbers())
-        store, place = open_store(self.place), self.place if len(pinned) < len(checkpoints) else pins_place(self.target)
+        store, place = (
+            open_store(self.directory),
+            self.directory if len(pinned) < len(checkpoints) else pins_place(self.target),
+        )
         needed = set[str]()
         for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
-            needed |= {self._place_of(uri) for uri in self._files(checkpoint, metadata)}
+            needed |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
         rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
         delete_metadata_first(store, rest)
 
@@ -147,28 +148,28 @@ class Pins:
 
     def _metadata(self, checkpoint: int, metadata_name: str = METADATA) -> str:
         """Return the URI of a pinned checkpoint's metadata file; `metadata_name` is `_metadata` or `_flushed`."""
-        return join(checkpoint_directory(self.place, checkpoint), metadata_name)
+        return join(checkpoint_directory(self.directory, checkpoint), metadata_name)
 
     def _keep(self, source: Span) -> None:
-        keep(self._place_of(source.uri), source, Places(self.target, "").staging)
+        keep(self._pin_uri(source.uri), source, Places(self.target, "").staging)
 
-    def _place_of(self, uri: str) -> str:
+    def _pin_uri(self, uri: str) -> str:
         """Return the URI of the pin of a file."""
         if contains(self.checkpoints, uri):
-            return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
+            return join(self.directory, uri[len(self.checkpoints) :].lstrip("/"))
         return join(self._place_of_directory(parent(uri)), name(uri))
 
     def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
-        return join(self.place, f"{_ELSEWHERE}/{_folder_name(directory)}")
+        return join(self.directory, f"{_ELSEWHERE}/{_folder_name(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
-        return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
+        return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
         """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
-        return Move(self.checkpoints, self.place), *(
+        return Move(self.checkpoints, self.directory), *(
             Move(folder, self._place_of_directory(folder)) for folder in outside
         )
 

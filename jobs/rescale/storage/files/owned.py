@@ -84,7 +84,7 @@ def protected_folders() -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Forget which directories are protected or made, and where paths led, so that this process begins anew."""
+    """Forget which directories are protected or made, and where paths led, as at the start of the process."""
     for memory in (_protected, _checked, _led_to, _made):
         memory.clear()
 
