@@ -287,12 +287,14 @@ def _reconciled_nonce(status: _Status) -> int | None:
 
 
 def _get(hand_over: PatchDeployment) -> _Resource:
-    return _call(hand_over, "get", lambda api, place: api.get_namespaced_custom_object(*place))
+    return _call(hand_over, "get", lambda api, resource_path: api.get_namespaced_custom_object(*resource_path))
 
 
 def _patch(hand_over: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
     more["_content_type"] = "application/merge-patch+json"
-    return _call(hand_over, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
+    return _call(
+        hand_over, "patch", lambda api, resource_path: api.patch_namespaced_custom_object(*resource_path, patch, **more)
+    )
 
 
 def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]) -> _Resource:
@@ -300,9 +302,9 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
     from urllib3.exceptions import HTTPError
 
     plural = _PLURALS[hand_over.resource]
-    place = (*_KIND, hand_over.namespace, plural, hand_over.name)
+    resource_path = (*_KIND, hand_over.namespace, plural, hand_over.name)
     try:
-        document = function(open_kubernetes(hand_over.connection), place)
+        document = function(open_kubernetes(hand_over.connection), resource_path)
     except HTTPError as error:
         raise StoreError("Kubernetes cannot be reached", path=hand_over.full_name, found=error) from None
     except ApiException as error:

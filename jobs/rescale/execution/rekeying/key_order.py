@@ -71,7 +71,7 @@ def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
     out = np.empty(WINDOW, np.uint8)
     while (taken < cell.sizes).any():
         sizes = np.minimum(cell.sizes - taken, room)
-        data, at = cell.buffer.load(cell.places + taken, sizes)
+        data, at = cell.buffer.load(cell.positions + taken, sizes)
         begins, at = at, at.copy()
         not_loaded = cell.sizes - taken - sizes
         size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, not_loaded, out)

@@ -14,28 +14,28 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.arrays import Bytes, Longs
 
 _BLOCK_FIELDS = np.dtype(
-    [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "place", "size", "last")],
+    [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "position", "size", "last")],
 )
 
 
 @dataclass(frozen=True)
 class SortedBlocks:
     """Blocks of one operator, as a writer gets them (`writers.protocol.Blocks`). Their bytes are in `buffer`, at
-    `places`.
+    `positions`.
     """
 
     number_of_states: int
     cells: Longs
     sizes: Longs
     last_offsets: Longs
-    places: Longs
+    positions: Longs
     buffer: BlockBuffer
 
     def __len__(self) -> int:
         return len(self.cells)
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        return self.buffer.load(self.places[first:last], self.sizes[first:last])
+        return self.buffer.load(self.positions[first:last], self.sizes[first:last])
 
     def part(self, first: int, last: int) -> SortedBlocks:
         return self._chosen_blocks(slice(first, last))
@@ -44,10 +44,10 @@ class SortedBlocks:
         return self._chosen_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
 
     def _chosen_blocks(self, chosen: slice | Longs) -> SortedBlocks:
-        cells, sizes, last_offsets, places = (
-            column[chosen] for column in (self.cells, self.sizes, self.last_offsets, self.places)
+        cells, sizes, last_offsets, positions = (
+            column[chosen] for column in (self.cells, self.sizes, self.last_offsets, self.positions)
         )
-        return SortedBlocks(self.number_of_states, cells, sizes, last_offsets, places, self.buffer)
+        return SortedBlocks(self.number_of_states, cells, sizes, last_offsets, positions, self.buffer)
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class PartitionBlocks:
         operator_blocks = self.index[self.index["operator"] == write_range.operator]
         first = np.searchsorted(operator_blocks["cell"], write_range.first * number_of_states)
         end = np.searchsorted(operator_blocks["cell"], (write_range.last + 1) * number_of_states)
-        cells, sizes, last_offsets, places = (
-            np.ascontiguousarray(operator_blocks[name][first:end]) for name in ("cell", "size", "last", "place")
+        cells, sizes, last_offsets, positions = (
+            np.ascontiguousarray(operator_blocks[name][first:end]) for name in ("cell", "size", "last", "position")
         )
-        return SortedBlocks(number_of_states, cells, sizes, last_offsets, places, self.buffer)
+        return SortedBlocks(number_of_states, cells, sizes, last_offsets, positions, self.buffer)
 
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
@@ -77,7 +77,7 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
         part["operator"], part["unit"], part["batch"] = row.operator, row.unit, row.batch
         for name in ("cell", "size", "last"):
             part[name] = row.blocks[name]
-        part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
+        part["position"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
     joined = b"".join(part.data for part in parts)  # faster than np.concatenate, which compares the dtypes of all parts
     blocks = np.frombuffer(joined, _BLOCK_FIELDS)

@@ -52,8 +52,8 @@ def _columns(heights: Sequence[float], full_height: int, tooltips: Sequence[str]
     width = 1 / len(heights)
     for i, height in enumerate(heights):
         tall = max(full_height * height, 0.5 if height else 0)
-        place = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
-        yield rect(y=f"{full_height - tall:.1f}", height=f"{tall:.1f}", **place)[
+        box = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
+        yield rect(y=f"{full_height - tall:.1f}", height=f"{tall:.1f}", **box)[
             hover_text(tooltips[i]) if tooltips else None
         ]
 

@@ -1,4 +1,4 @@
-"""Fast decoding of an index block, which may have millions of entries, into arrays of block places and separators.
+"""Fast decoding of an index block, with up to millions of entries, into arrays of block offsets, sizes and separators.
 
 By default every entry of a RocksDB index is a restart point (`index_block_restart_interval` 1). The restart array at
 the end of the block then has the offset of each entry, so NumPy decodes all entries at once. `index_entries`, which is
@@ -22,14 +22,14 @@ _VARINT_BYTES = 9
 """Most bytes of a varint below 2^63, as all of RocksDB's offsets are."""
 
 
-def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
+def block_offsets(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
     """Return the offsets and the sizes without trailers, in bytes, of all blocks that an index block names.
 
     `path` and `offset` are those of the index, for errors. Raises `SnapshotError` for a damaged index.
     """
-    places = _decode_restarts(index, form)
-    if places is not None:
-        return places.offsets, places.sizes
+    decoded = _decode_restarts(index, form)
+    if decoded is not None:
+        return decoded.offsets, decoded.sizes
     entries = [entry.block for entry in index_entries(index, form, path, offset)]
     offsets, sizes = zip(*entries, strict=True) if entries else ((), ())
     return np.array(offsets, np.int64), np.array(sizes, np.int64)
@@ -39,32 +39,32 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
     """Return for each block the key group of its separator, and its size without trailer, as two arrays.
 
     The key group is the number in the first `prefix` bytes of the separator, padded with zero bytes. The other
-    arguments, and the errors, are those of `block_places`.
+    arguments, and the errors, are those of `block_offsets`.
     """
-    places = _decode_restarts(index, form)
-    if places is None:
+    decoded = _decode_restarts(index, form)
+    if decoded is None:
         entries = list(index_entries(index, form, path, offset))
         groups = [int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big") for entry in entries]
         return np.array(groups, np.int64), np.array([entry.block.size for entry in entries], np.int64)
     data = np.frombuffer(index, np.uint8)
-    key_groups = np.zeros(len(places.sizes), np.int64)
+    key_groups = np.zeros(len(decoded.sizes), np.int64)
     for i in range(prefix):
-        key_groups = key_groups << 8 | np.where(i < places.key_lengths, data[places.keys + i], 0)
-    return key_groups, places.sizes
+        key_groups = key_groups << 8 | np.where(i < decoded.key_lengths, data[decoded.keys + i], 0)
+    return key_groups, decoded.sizes
 
 
 def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
-    """Return the user keys of all separators end to end, and the end offset of each; arguments as in `block_places`."""
-    places = _decode_restarts(index, form)
-    if places is None:
+    """Return the user keys of all separators end to end, and where each ends; arguments as in `block_offsets`."""
+    decoded = _decode_restarts(index, form)
+    if decoded is None:
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
         return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
-    ends = np.cumsum(places.key_lengths)
-    moved = np.repeat(places.keys - ends + places.key_lengths, places.key_lengths)
-    return np.frombuffer(index, np.uint8)[moved + np.arange(len(moved))], ends
+    ends = np.cumsum(decoded.key_lengths)
+    shifts = np.repeat(decoded.keys - ends + decoded.key_lengths, decoded.key_lengths)
+    return np.frombuffer(index, np.uint8)[shifts + np.arange(len(shifts))], ends
 
 
-class _Places(NamedTuple):
+class _IndexEntries(NamedTuple):
     """Offsets and sizes of blocks in the file, and offsets and lengths of their separators' user keys in the index."""
 
     offsets: Longs
@@ -73,7 +73,7 @@ class _Places(NamedTuple):
     key_lengths: Longs
 
 
-def _decode_restarts(index: bytes, form: IndexFormat) -> _Places | None:
+def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
     """Decode an index in which every entry is a restart point with a whole key; return None for any other index."""
     count = int.from_bytes(index[-4:], "little")
     end = len(index) - 4 * (count + 1)
@@ -94,7 +94,7 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _Places | None:
         at = at + length
     is_plain = not shared.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
     is_plain = is_plain and np.array_equal(at, np.append(starts[1:], end))
-    return _Places(offsets, sizes, keys, key_lengths) if is_plain else None
+    return _IndexEntries(offsets, sizes, keys, key_lengths) if is_plain else None
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:

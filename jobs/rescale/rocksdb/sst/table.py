@@ -14,7 +14,7 @@ from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
-from rescale.rocksdb.sst.index_places import block_places, key_groups_of_blocks, separators
+from rescale.rocksdb.sst.index_places import block_offsets, key_groups_of_blocks, separators
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
 from rescale.rocksdb.sst.table_entries import HASH_INDEX, IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
@@ -63,13 +63,13 @@ class SstTable:
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
-        self._stored = dict(entries(metaindex, path, self._place(self._footer.metaindex)))
+        self._stored = dict(entries(metaindex, path, self._file_offset(self._footer.metaindex)))
 
     @cached_property
     def parts(self) -> dict[bytes, BlockHandle]:
         """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
-        place = self._place(self._footer.metaindex)
-        return {name: read_handle(EditReader(stored, self.path, place)) for name, stored in self._stored.items()}
+        offset = self._file_offset(self._footer.metaindex)
+        return {name: read_handle(EditReader(stored, self.path, offset)) for name, stored in self._stored.items()}
 
     @property
     def index_size(self) -> int:
@@ -87,8 +87,8 @@ class SstTable:
     @cached_property
     def properties(self) -> TableProperties:
         handle = self.properties_handle
-        values = dict(entries(self._block(handle), self.path, self._place(handle)))
-        return read_properties(values, self.path, self._place(handle))
+        values = dict(entries(self._block(handle), self.path, self._file_offset(handle)))
+        return read_properties(values, self.path, self._file_offset(handle))
 
     def index(self) -> Iterator[IndexEntry]:
         """Yield the index entries of all data blocks, in the order of their keys."""
@@ -106,18 +106,18 @@ class SstTable:
         if self.properties.partitioned_index:
             indexes += (partition.block for partition in self._index_block(self._footer.index))
         filters = [handle for name, handle in self.parts.items() if name.startswith(_PARTITIONED_FILTER)]
-        places = [self._block_places(handle) for handle in (*indexes, *filters)]
+        pairs = [self._blocks_of_index(handle) for handle in (*indexes, *filters)]
         single = [self._footer.index, self._footer.metaindex, *self.parts.values()]
         offsets, sizes = (
-            np.concatenate([*(place[i] for place in places), np.array([block[i] for block in single], np.int64)])
+            np.concatenate([*(pair[i] for pair in pairs), np.array([block[i] for block in single], np.int64)])
             for i in range(2)
         )
         order = np.argsort(offsets, kind="stable")
         return offsets[order], sizes[order]
 
-    def _block_places(self, index: BlockHandle) -> tuple[Longs, Longs]:
+    def _blocks_of_index(self, index: BlockHandle) -> tuple[Longs, Longs]:
         form = self.properties.index_format
-        offsets, sizes = block_places(self._block(index), form, self.path, self._place(index))
+        offsets, sizes = block_offsets(self._block(index), form, self.path, self._file_offset(index))
         if len(offsets):
             last = int(np.argmax(offsets + sizes))
             check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self.path)
@@ -130,7 +130,7 @@ class SstTable:
 
     def data_blocks(self) -> tuple[Longs, Longs]:
         """Return the offsets and the sizes without trailers of all data blocks, ordered by key."""
-        offsets, sizes = _end_to_end([self._block_places(index) for index in self._indexes])
+        offsets, sizes = _end_to_end([self._blocks_of_index(index) for index in self._indexes])
         if (offsets[1:] < offsets[:-1] + sizes[:-1] + TRAILER_SIZE).any():
             raise SnapshotError("the data blocks of an SST file overlap, or are out of order", path=self.path)
         return offsets, sizes
@@ -143,7 +143,7 @@ class SstTable:
         form = self.properties.index_format
         return _end_to_end(
             [
-                key_groups_of_blocks(self._block(index), form, prefix, self.path, self._place(index))
+                key_groups_of_blocks(self._block(index), form, prefix, self.path, self._file_offset(index))
                 for index in self._indexes
             ]
         )
@@ -153,7 +153,7 @@ class SstTable:
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
             more, more_ends = separators(
-                self._block(index), self.properties.index_format, self.path, self._place(index)
+                self._block(index), self.properties.index_format, self.path, self._file_offset(index)
             )
             data, ends = np.concatenate([data, more]), np.append(ends, more_ends + len(data))
         return data, ends
@@ -201,7 +201,7 @@ class SstTable:
                 return None
             first, last = begin.block, end.block
         lowest = next(self.rows(first), None)
-        highest = _last_or_none(rows(self._block(last), self.path, self._place(last), tail=True))
+        highest = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), tail=True))
         return None if lowest is None or highest is None else (lowest, highest)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
@@ -219,13 +219,13 @@ class SstTable:
             )
 
     def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        return rows(self._block(block), self.path, self._place(block))
+        return rows(self._block(block), self.path, self._file_offset(block))
 
     def _index_block(self, handle: BlockHandle, *, tail: bool = False) -> Iterator[IndexEntry]:
         form = self.properties.index_format
-        return index_entries(self._block(handle), form, self.path, self._place(handle), tail=tail)
+        return index_entries(self._block(handle), form, self.path, self._file_offset(handle), tail=tail)
 
-    def _place(self, handle: BlockHandle) -> int:
+    def _file_offset(self, handle: BlockHandle) -> int:
         """Return the offset of a block in the file `path`."""
         return self.start + handle.offset
 
@@ -234,7 +234,7 @@ class SstTable:
         size = handle.size + TRAILER_SIZE
         in_tail = handle.offset - (self._size - len(self._tail))
         stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored, self._footer.checksum, self.path, self._place(handle))
+        return unpacked(stored, self._footer.checksum, self.path, self._file_offset(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

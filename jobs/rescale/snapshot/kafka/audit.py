@@ -131,15 +131,15 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     number = Counter(position.partition for position in offsets.held)
     twice = [partition for partition, count in number.items() if count > 1]
-    places: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
+    positions_by_partition: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
     for position in offsets.held:
-        if position.partition in places:
-            places[position.partition].add(position)
-    contradicting = [partition for partition, positions in places.items() if len(positions) > 1]
+        if position.partition in positions_by_partition:
+            positions_by_partition[position.partition].add(position)
+    contradicting = [partition for partition, positions in positions_by_partition.items() if len(positions) > 1]
     if offsets.kind is KafkaKind.SOURCE and twice:
         yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
     if contradicting:
-        nexts = " and ".join(sorted(str(position.next) for position in places[contradicting[0]]))
+        nexts = " and ".join(sorted(str(position.next) for position in positions_by_partition[contradicting[0]]))
         yield (
             OFFSETS_CONTRADICT,
             f"there are several offsets for {_names(contradicting)}: the next record of {contradicting[0]} would be "

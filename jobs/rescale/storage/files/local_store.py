@@ -185,10 +185,10 @@ class LocalStore:
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
         with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
-            view, place = memoryview(data), offset
+            view, position = memoryview(data), offset
             while view:
-                written = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], place)
-                view, place = view[written:], place + written
+                written = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
+                view, position = view[written:], position + written
             begin_write_back(descriptor, offset, len(data))
         return ""
 

@@ -97,9 +97,11 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
     done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
     while done < length:
-        place = start + done, offset + done
+        offsets = start + done, offset + done
         try:
-            copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(source, target, length - done, *place)
+            copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
+                source, target, length - done, *offsets
+            )
         except OSError as error:
             if not in_the_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
                 raise

@@ -93,8 +93,8 @@ def digest_records(
         counts[states[i]] += 1
         at = 4 * states[i]
         _add(sums, at, low, high)
-        # The digest times `place`, mod 2^128. `place` has few bits, so products of 32-bit halves do not overflow.
-        place = np.uint64(groups[i] + 1)
-        lower, upper = (low & _LOW) * place, (low >> _HALF) * place
+        # The digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
+        factor = np.uint64(groups[i] + 1)
+        lower, upper = (low & _LOW) * factor, (low >> _HALF) * factor
         middle = upper + (lower >> _HALF)
-        _add(sums, at + 2, middle << _HALF | lower & _LOW, high * place + (middle >> _HALF))
+        _add(sums, at + 2, middle << _HALF | lower & _LOW, high * factor + (middle >> _HALF))

@@ -14,7 +14,7 @@ VALUE, LIST, MAP, ELEMENT = range(4)
 """Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
 ENTRIES, ITEMS, HELD = range(3)
-"""Indices in `place`, the progress of the walk: remaining entries, remaining items of a map, size of `held`."""
+"""Indices in `progress`: remaining entries, remaining items of a map, size of `held`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of the machine."""
@@ -86,7 +86,7 @@ def copy_entries(
     depth: int,
     has_lengths: int,
     prefix_size: int,
-    place: Longs,
+    progress: Longs,
     held: Bytes,
     out: Bytes,
     filled: Long,
@@ -94,7 +94,7 @@ def copy_entries(
     key_ends: Longs,
     ends: Longs,
 ) -> tuple[int, Long, Long, Long]:
-    """Convert the entries at `at` to records in `out` at `filled`; `place` has the number of remaining entries.
+    """Convert the entries at `at` to records in `out` at `filled`; `progress` has the number of remaining entries.
 
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with
@@ -108,9 +108,9 @@ def copy_entries(
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, wrong = 0, np.int64(FINE)
-    while count < len(starts) and (place[ENTRIES] or place[ITEMS]):
+    while count < len(starts) and (progress[ENTRIES] or progress[ITEMS]):
         record = filled + prefix_size
-        if place[ITEMS]:
+        if progress[ITEMS]:
             user_key, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and user_key >= len(data):
                 wrong = np.int64(machine.SHORT)
@@ -123,14 +123,14 @@ def copy_entries(
                 end, wrong = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
             if wrong != FINE:
                 break
-            if record + place[HELD] + end - at + LENGTH_SIZE > len(out):
+            if record + progress[HELD] + end - at + LENGTH_SIZE > len(out):
                 wrong = np.int64(NO_ROOM)
                 break
-            limit = copy_bytes(held, np.int64(0), place[HELD], out, record)
+            limit = copy_bytes(held, np.int64(0), progress[HELD], out, record)
             limit = copy_bytes(data, at, user_key, out, limit)
             behind = copy_bytes(data, user_key, end, out, limit + LENGTH_SIZE)
             at = end
-            place[ITEMS] -= 1
+            progress[ITEMS] -= 1
         elif kind == ELEMENT:
             end, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if wrong == FINE and record + end - at + LENGTH_SIZE > len(out):
@@ -140,7 +140,7 @@ def copy_entries(
             limit = copy_bytes(data, at, end, out, record)
             behind = limit + LENGTH_SIZE
             at = end
-            place[ENTRIES] -= 1
+            progress[ENTRIES] -= 1
         else:
             key_start, wrong = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
             if wrong != FINE:
@@ -160,15 +160,15 @@ def copy_entries(
                     break
             if kind != VALUE and items == 0:  # empty lists and maps have no record
                 at = value_start + 4
-                place[ENTRIES] -= 1
+                progress[ENTRIES] -= 1
                 continue
             if kind == MAP:
                 if size > len(held):
                     wrong = np.int64(NO_ROOM_TO_HOLD)
                     break
-                place[HELD] = _put_key(data, at, key_start, value_start, has_lengths, held, np.int64(0))
-                place[ITEMS] = items
-                place[ENTRIES] -= 1
+                progress[HELD] = _put_key(data, at, key_start, value_start, has_lengths, held, np.int64(0))
+                progress[ITEMS] = items
+                progress[ENTRIES] -= 1
                 at = value_start + 4
                 continue
             if record + size + LENGTH_SIZE > len(out):
@@ -191,7 +191,7 @@ def copy_entries(
             if wrong != FINE:
                 break
             at = end
-            place[ENTRIES] -= 1
+            progress[ENTRIES] -= 1
         out[filled:record] = 0
         starts[count], key_ends[count], ends[count] = record, limit, behind
         _put_i32(behind - limit - LENGTH_SIZE, out, limit)

@@ -111,8 +111,8 @@ class HeapReader:
         from rescale.flink.keyed.heap import heap_loop
 
         starts, key_ends, ends, states, groups = self._columns
-        loop, place = self._states[state_id], np.array([count, 0, 0], np.int64)
-        while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
+        loop, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
+        while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
             with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
                 converted, block.at, self._filled, wrong = heap_loop.copy_entries(
@@ -123,7 +123,7 @@ class HeapReader:
                     loop.depth,
                     loop.has_lengths,
                     self._prefix,
-                    place,
+                    progress,
                     self._held,
                     self._out,
                     self._filled,

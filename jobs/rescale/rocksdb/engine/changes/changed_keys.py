@@ -247,17 +247,17 @@ def _joined(parts: Sequence[_Entries]) -> _Entries:
     data_at = np.cumsum([0, *(len(part.data) for part in parts)])
     keys_at = np.cumsum([0, *(len(part.keys) for part in parts)])
 
-    def moved(name: str, places: Longs) -> Longs:
-        return np.concatenate([getattr(part, name) + place for part, place in zip(parts, places[:-1], strict=True)])
+    def shifted(name: str, starts: Longs) -> Longs:
+        return np.concatenate([getattr(part, name) + start for part, start in zip(parts, starts[:-1], strict=True)])
 
     return _Entries(
         np.concatenate([part.data for part in parts]),
         np.concatenate([part.keys for part in parts]),
-        moved("key_starts", keys_at),
-        moved("key_ends", keys_at),
+        shifted("key_starts", keys_at),
+        shifted("key_ends", keys_at),
         np.concatenate([part.trailers for part in parts]),
-        moved("values", data_at),
-        moved("value_ends", data_at),
+        shifted("values", data_at),
+        shifted("value_ends", data_at),
     )
 
 

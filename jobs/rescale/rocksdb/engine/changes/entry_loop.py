@@ -177,19 +177,19 @@ def _is_same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Lo
 
 @compiled
 def _oldest_at(
-    keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
+    keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, cursor: Longs
 ) -> Long:
     """Return `oldest[i]` for the last of the sorted keys `points` that is at most the key `keys[begin:end]`.
 
-    Returns `ABOVE_ALL_SEQUENCES` if all points are larger. `place` is a cursor with one element: the number of points
-    at or before the key of the last call. Calls must come in the order of keys.
+    Returns `ABOVE_ALL_SEQUENCES` if all points are larger. `cursor` has one element: the number of points at or before
+    the key of the last call. Calls must come in the order of keys.
     """
-    while place[0] < len(point_ends):
-        first = point_ends[place[0] - 1] if place[0] else np.int64(0)
-        if compare_bytes(points, first, point_ends[place[0]], keys, begin, end) > 0:
+    while cursor[0] < len(point_ends):
+        first = point_ends[cursor[0] - 1] if cursor[0] else np.int64(0)
+        if compare_bytes(points, first, point_ends[cursor[0]], keys, begin, end) > 0:
             break
-        place[0] += 1
-    return oldest[place[0] - 1] if place[0] else np.int64(ABOVE_ALL_SEQUENCES)
+        cursor[0] += 1
+    return oldest[cursor[0] - 1] if cursor[0] else np.int64(ABOVE_ALL_SEQUENCES)
 
 
 @compiled
@@ -226,7 +226,7 @@ def changed_keys(
     newest = np.empty(2, np.int64)
     number = np.empty(2, np.int64)
     count = 0
-    place = np.zeros(1, np.int64)
+    cursor = np.zeros(1, np.int64)
     while True:
         least = np.int64(-1)
         for r in range(len(heads)):
@@ -262,7 +262,7 @@ def changed_keys(
                     is_same = is_same_trailer or (
                         trailers[later] >> 8 == 0
                         and trailers[earlier] >> 8
-                        < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, place)
+                        < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, cursor)
                     )
                 elif kind == MERGE:
                     is_same = is_same_trailer and number[0] == 1 and number[1] == 1
