@@ -79,7 +79,7 @@ def postgres() -> Iterator[Postgres]:
 def programs() -> Path | None:
     """Return the folder of PostgreSQL's programs; None if they are not on the path.
 
-    Debian has a folder for each release, which is not on the path; `pg_ctlcluster`, which chooses among them, is.
+    Debian has a folder for each release. These are not on the path, but `pg_ctlcluster`, which chooses one, is.
     """
     if initdb := shutil.which("initdb"):
         return Path(initdb).parent

@@ -124,7 +124,7 @@ def _skip_if_nothing_to_do(ti: Any, task_ids: Sequence[str]) -> None:
 
 
 def _has_failed(ti: Any) -> bool:
-    """Return whether a task of the rescale failed: then there was something to do, if only to start the job again."""
+    """Return whether a task of the rescale failed."""
     return not {"failed", "upstream_failed"}.isdisjoint(_task_states(ti).values())
 
 

@@ -65,7 +65,7 @@ OPTIONS = (
         Field(
             "key_hashes",
             "How keys hash",
-            "Only for another max parallelism, and for keys with a `hashCode` of your own: lines `objects-hash(a,b)`, "
+            "Only for another max parallelism, and for keys with your own `hashCode`: lines `objects-hash(a,b)`, "
             "`uid=objects-hash(a,b)`, or `module:function` if Airflow's administrator allows the module. Empty: common "
             "formulas are tried.",
             FormSection.OPERATORS,

@@ -179,7 +179,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     plan = Places(listing.target, digest).plan
     if not exists(plan):  # a slow run has put its claim after a discard had removed its plan
         return []
-    # Loading a damaged plan raises an error: it would name other files, and the run's own files would stay.
+    # A damaged plan is an error: it may name other files, and then the run's own files would stay.
     planned = planned_names(load_plan(plan))
     return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
 

@@ -170,7 +170,7 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
         yield LostState("keyed state", "of an unknown serializer", None)
     if operator.own_raw_keyed:
-        yield LostState("raw keyed state", "in a format of the operator's own", None)
+        yield LostState("raw keyed state", "in the operator's own format", None)
     for raw, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
         elements: dict[tuple[str, str], int] = defaultdict(int)
         for stream in streams:

@@ -171,10 +171,10 @@ def test_two_fitting_formulas_that_disagree_are_refused() -> None:
     [
         (ENUM, "contain an enum", "module:function"),
         (pojo({"colour": ENUM, "id": INT}), "contain an enum", "module:function"),
-        (simple("StringValue"), "is unknown", "4, …; or give a function of your own, --key-hash module:function"),
-        (list_of(simple("StringValue")), "is unknown", "4, …; or give a function of your own"),
+        (simple("StringValue"), "is unknown", "4, …; or give your own function, --key-hash module:function"),
+        (list_of(simple("StringValue")), "is unknown", "4, …; or give your own function"),
         (pojo({"money": KRYO}), "cannot find where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …"),
-        (KRYO, "where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
+        (KRYO, "where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …; or give your own function"),
     ],
 )
 def test_types_without_a_formula_are_refused(snapshot: bytes, why: str, advice: str) -> None:

@@ -28,9 +28,9 @@ _CONFIGURATION = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.na
 """Fields of a connection's extra, and their Spark properties."""
 
 _UNSUPPORTED = {
-    "keytab": "a ticket or keytab of the worker's own: log in there (kinit), or set spark.kerberos.keytab in its "
+    "keytab": "the worker's own ticket or keytab: log in there (kinit), or set spark.kerberos.keytab in its "
     "spark-defaults.conf",
-    "principal": "a principal of the worker's own (spark.kerberos.principal in its spark-defaults.conf)",
+    "principal": "the worker's own principal (spark.kerberos.principal in its spark-defaults.conf)",
 }
 
 

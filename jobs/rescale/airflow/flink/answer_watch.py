@@ -37,7 +37,7 @@ If the cancel takes longer than these seconds, the job stands still until anothe
 """
 
 _LEAST_WAIT_SECONDS = 0.5
-"""Least number of seconds from Flink's making of an answer to the cancel: the answer has to be recognised as new."""
+"""Least number of seconds between an answer of Flink and the cancel; we need them to recognise the answer as new."""
 
 _SHORT_LIFETIME = 2
 """The cancel does not wait if an answer lives at most this many times as long as a cancel takes."""

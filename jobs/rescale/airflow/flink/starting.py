@@ -104,7 +104,7 @@ def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
         raise RequestError(
             "the jar is not uploaded to Flink",
             path=flink.address,
-            expected=f"one of {', '.join(jars)}" if jars else "an uploaded jar, but there is none",
+            expected=f"one of {', '.join(jars)}" if jars else "an uploaded jar (there is none)",
             found=wanted,
             advice="upload it (POST /jars/upload, or in Flink's web interface)",
         )

@@ -142,9 +142,7 @@ def load_worker_modules() -> None:
 
 
 def load_common_loops() -> None:
-    """Load the machine code of the loops in `_COMMON_MODULES`. This takes 0.25 s, for which a process that waits has
-    time.
-    """
+    """Load the machine code of the loops in `_COMMON_MODULES`, in 0.25 s; meant for a process that only waits."""
     from rescale.flink.compiled import load_cached_loops
 
     load_cached_loops(_COMMON_MODULES)

@@ -86,7 +86,7 @@ def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
 
 
 def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
-    """Return the span of the source that a piece of a copied stream is. None if it is not a copy within one store."""
+    """Return the span of the source with the bytes of a piece; None if no copy within one store can make the piece."""
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]

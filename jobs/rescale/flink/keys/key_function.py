@@ -39,7 +39,7 @@ def import_function(name: str) -> KeyFunction:
     module_name, _, function_name = name.partition(":")
     try:
         function = getattr(importlib.import_module(module_name), function_name)
-    except Exception as error:  # a module of the user's own can fail in any way
+    except Exception as error:  # a user's module can fail in any way
         raise RequestError(
             f"the function {name} that hashes keys cannot be imported",
             found=f"{type(error).__name__}: {error}",

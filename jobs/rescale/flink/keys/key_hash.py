@@ -40,7 +40,7 @@ HIGHEST_CHANCE = 1e-9
 
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
-_OWN_FUNCTION = Advice("give a function of your own, ", mention("key-hash", "module:function"))
+_OWN_FUNCTION = Advice("give your own function, ", mention("key-hash", "module:function"))
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def registered() -> Mapping[str, Registered]:
 def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     try:
         value = point.load()
-    except (Exception, SystemExit) as error:  # a module of the user's own can fail in any way
+    except (Exception, SystemExit) as error:  # a user's module can fail in any way
         raise _registration_error(
             point,
             distribution,

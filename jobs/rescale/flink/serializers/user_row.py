@@ -79,7 +79,7 @@ def _faults_of(row: Serializer, distribution: str, what: str) -> Iterator[None]:
         yield
     except RescaleError:
         raise
-    except Exception as error:  # code of the user's own can fail in any way
+    except Exception as error:  # user code can fail in any way
         raise RequestError(
             f"the row of {row.snapshot} that {distribution} registers {what}",
             found=f"{type(error).__name__}: {error}",
