@@ -159,7 +159,6 @@ def plan_summary(plan: Plan, document: PlanDocument, *, published: bool) -> Plan
 
 
 def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummary:
-    """Return the summary of a certificate at `uri`."""
     return _fit_limit(
         CertificateSummary(
             certificate=uri,

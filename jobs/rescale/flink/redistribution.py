@@ -117,7 +117,6 @@ class _Concatenation:
         self._ends = list(accumulate(elements for _, elements in holders))
 
     def runs(self, position: int, count: int) -> tuple[ElementRun, ...]:
-        """Return the runs of elements `position` to `position + count - 1`."""
         runs = []
         end = position + count
         i = bisect_right(self._ends, position)

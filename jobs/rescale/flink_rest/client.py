@@ -151,7 +151,6 @@ class Flink:
         self._http.close()
 
     def release(self) -> str:
-        """Return the release of the cluster."""
         return self._require("GET", "/overview", Overview).flink_version
 
     def configuration(self) -> dict[str, str]:

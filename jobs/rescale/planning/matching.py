@@ -95,7 +95,6 @@ class _Match(NamedTuple):
 
 
 def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
-    """Return all operators of a snapshot as counterparts."""
     return [
         Counterpart(
             operator.operator_id,

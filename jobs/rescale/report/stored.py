@@ -170,7 +170,6 @@ def _stored_document(plan: Plan) -> PlanDocument | None:
 
 
 def _document_from_source(plan: Plan) -> PlanDocument:
-    """Return the document of a plan, made from the source."""
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
     snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids, plan.moves)
     if snapshot.metadata_sha256 != plan.metadata_sha256:

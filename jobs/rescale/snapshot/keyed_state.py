@@ -183,7 +183,6 @@ class Changelog:
 
     @property
     def file_numbers(self) -> tuple[int, ...]:
-        """Numbers of all files of the changelog."""
         below = (number for part in self.base for number in part.file_numbers)
         return (*(change.extent.file for change in self.changes), *below)
 

@@ -104,7 +104,6 @@ class Operator:
 
     @property
     def managed_keyed(self) -> tuple[KeyedStateHolder, ...]:
-        """Holders of the managed keyed state."""
         return (*self.keyed, *self.databases, *self.changelogs)
 
     @property

@@ -130,7 +130,6 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
-    """Tell whether a side has variables of its own."""
     return bool(_own(side, environment))
 
 

@@ -197,7 +197,6 @@ def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
 
 
 def proof_of(params: Mapping[str, Any]) -> Proof:
-    """Return the proof that a filled form asks for."""
     return Proof(trimmed_values(params)["proof"] or Proof.RECORDS)
 
 

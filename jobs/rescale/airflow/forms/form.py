@@ -179,7 +179,6 @@ def _fields_of_options(section: FormSection) -> Form:
 
 
 def field_of_option(row: Option) -> Param:
-    """Return the form field of an option."""
     field = row.field
     schema: dict[str, Any] = {"title": field.title, "description_md": field.help}
     if field.section is not FormSection.OPEN:

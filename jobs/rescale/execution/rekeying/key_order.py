@@ -54,7 +54,6 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
 
 
 def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
-    """Return the merged blocks of the sorted runs of a cell."""
     merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
     sizes, last_offsets, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
     return SortedBlocks(

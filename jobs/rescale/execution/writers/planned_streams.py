@@ -85,7 +85,6 @@ def _write_streams(
     progress_name: str,
     existing_sizes: Mapping[str, int],
 ) -> list[WrittenStream]:
-    """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
     size = sum(_planned_stream(plan, place)[1].size for place in places)

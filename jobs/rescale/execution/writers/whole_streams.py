@@ -168,7 +168,6 @@ class _TimerGroups:
 
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
-    """Return the blocks of each cell that has any."""
     cells, firsts, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
     places = zip(cells.tolist(), firsts.tolist(), counts.tolist(), strict=True)
     return {cell: blocks.part(first, first + count) for cell, first, count in places}

@@ -44,5 +44,4 @@ def internal_key(key: InternalKey) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return the bytes of a varint."""
     return EditWriter().varint(value).bytes()

@@ -154,7 +154,6 @@ class Pins:
         keep(self._pin_uri(source.uri), source, Places(self.target, "").staging)
 
     def _pin_uri(self, uri: str) -> str:
-        """Return the URI of the pin of a file."""
         if contains(self.checkpoints, uri):
             return join(self.directory, uri[len(self.checkpoints) :].lstrip("/"))
         return join(self._place_of_directory(parent(uri)), name(uri))

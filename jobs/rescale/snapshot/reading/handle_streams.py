@@ -78,7 +78,6 @@ def keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
 
 
 def has_changes(delta: ChangelogDelta) -> bool:
-    """Tell whether a part of a changelog has changes."""
     return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
 
 

@@ -171,7 +171,6 @@ def _is_bytewise(check: Check) -> bool:
 
 
 def _bytes_read(check: Check) -> int:
-    """Return the number of bytes that the check reads."""
     if isinstance(check, RecordCheck):
         return check.records.size
     if isinstance(check, ElementCheck):

@@ -72,7 +72,6 @@ class RecordDigester:
         return self._sums[::4]
 
     def digests(self) -> list[StateDigest]:
-        """Return the digest of each state."""
         sums = self._sums.reshape(-1, 4).tolist()
         return [
             StateDigest(count, low | high << 64, placed_low | placed_high << 64)

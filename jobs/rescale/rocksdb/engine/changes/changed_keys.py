@@ -262,7 +262,6 @@ def _joined(parts: Sequence[_Entries]) -> _Entries:
 
 
 def _keys_of_entries(entries: _Entries, chosen: Longs) -> Keys:
-    """Return the keys of the entries with the indexes `chosen`."""
     from rescale.rocksdb.engine.changes.entry_loop import copy_keys
 
     starts, ends = entries.key_starts[chosen], entries.key_ends[chosen]
