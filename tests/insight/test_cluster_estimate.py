@@ -42,7 +42,7 @@ def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:
     )
     assert estimate(work, replace(FORTY, cores=64)).limit == "the executors' disks"
     assert estimate(work, replace(FORTY, bandwidth=100_000_000)).limit == "the executors' network"
-    assert estimate(workload_of(large_plan(100 * TB, 32000)), THOUSAND).limit == "requests that S3 answers for a prefix"
+    assert estimate(workload_of(large_plan(100 * TB, 32000)), THOUSAND).limit == "S3's rate of requests per prefix"
     few = workload_of(large_plan(10 * TB, 64, subtasks=10, groups=128))
     assert estimate(few, THOUSAND).limit == "the largest key group, which one core works through"
 

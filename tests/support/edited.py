@@ -58,7 +58,6 @@ def with_streams(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def edit(directory: Path, change: Callable[[Metadata], Metadata]) -> None:
-    """Change `_metadata`."""
     file = directory / "_metadata"
     file.write_bytes(write_metadata(change(read_metadata(file.read_bytes(), str(file)))))
 
@@ -107,7 +106,7 @@ def edit_files(directory: Path, kind: str, change: Callable[[bytes], bytes]) -> 
 
 
 def put_database(directory: Path, database: Path) -> None:
-    """Replace the files of all RocksDB directories by these."""
+    """Replace the files of all RocksDB directories by the files in `database`."""
     files = []
     for path in sorted(database.iterdir()):
         name = f"other-{path.name}"

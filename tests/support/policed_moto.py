@@ -30,7 +30,7 @@ _REFUSED = (
 
 @dataclass
 class HostedBuckets:
-    """WSGI application of S3 that refuses requests with a bucket in the path; `application` accepts only these."""
+    """WSGI application that accepts S3 requests only with the bucket in the host name, not in the path."""
 
     application: Any
 

@@ -123,7 +123,6 @@ def plan_of_report(old: tuple[int, int], new: tuple[int, int], operators: int = 
 
 
 def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) -> ReportDocument:
-    """Return the report of a `plan_of_report`."""
     return ReportDocument(plan=plan_of_report(old, new, operators))
 
 

@@ -173,7 +173,7 @@ def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
         "the executors' disks": work.bytes * work.disk / (used * LOCAL_DISK_RATE),
         "the largest key group, which one core works through": work.most_bytes * each + last,
         "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
-        "requests that S3 answers for a prefix": max(
+        "S3's rate of requests per prefix": max(
             work.requests.writes / WRITES_A_SECOND, work.requests.reads / READS_A_SECOND / work.prefixes
         ),
     }

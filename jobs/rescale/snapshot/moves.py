@@ -73,7 +73,7 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
             equals = [text.index("=")]
         if len(equals) != 1 or not text[: equals[0]] or not text[equals[0] + 1 :]:
             raise RequestError(
-                "not an old and a new place of a snapshot's files",
+                "not a move of a snapshot's files",
                 expected="OLD=NEW, such as hdfs://namenode/checkpoints=s3://bucket/checkpoints",
                 found=text,
             )

@@ -13,7 +13,7 @@ from rescale.text.errors import RequestError, StoreError
 
 
 class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
-    """Question to Flink for the complete checkpoint that was triggered with `trigger_id`."""
+    """Asks Flink for the complete checkpoint that was triggered with `trigger_id`."""
 
     flink: str
     job_id: str

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
-    """Question for the savepoint that was triggered with `trigger_id`, and that Flink writes below `directory`.
+    """Asks Flink for the savepoint that was triggered with `trigger_id`, and that Flink writes below `directory`.
 
     If the savepoint ends the job, there is no answer before the job has ended.
     """
@@ -80,7 +80,7 @@ class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
 
 
 class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
-    """Question for the end of a cancelled job."""
+    """Asks Flink whether a cancelled job has ended."""
 
     flink: str
     job_id: str
@@ -96,7 +96,7 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 
 
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
-    """Question for the start of a job; there is an answer once every task has restored its state and runs.
+    """Asks Flink whether a job runs; there is an answer once every task has restored its state and runs.
 
     `instead_of` is the seed of another start that this start replaces; empty if it replaces none. Flink may carry out
     the replaced start long after its request timed out. Then that job is cancelled, and there is no answer before it
@@ -148,7 +148,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
 
 class RedeploymentQuestion(msgspec.Struct, frozen=True, tag="DeploymentRuns"):
-    """Question for the redeployment of a job by Flink's Kubernetes operator."""
+    """Asks whether the Kubernetes resource was redeployed with `nonce`, and its job runs."""
 
     where: PatchDeployment
     nonce: int

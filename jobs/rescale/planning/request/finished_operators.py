@@ -55,8 +55,8 @@ def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bo
 def _advice(
     operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
 ) -> Advice:
-    finished = [operator for operator in operators if operator.partially_finished]
-    kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in finished}
+    partly_finished = [operator for operator in operators if operator.partially_finished]
+    kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in partly_finished}
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
     no_format = any(_would_change(operator, allowed[operator.operator_id], request.format) for operator in refused)
@@ -78,7 +78,6 @@ def _kept_shape(operator: Operator, shape: Shape) -> Shape:
 
 
 def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[Mention]:
-    """Yield the options of a request for these shapes."""
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
         if parallelism != operator.parallelism:

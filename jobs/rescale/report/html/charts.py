@@ -35,14 +35,14 @@ def bar_charts(figure: BarCharts) -> Element:
 
 
 def _bars(chart: Bars) -> Element:
-    mean = _BAR_HEIGHT * (1 - chart.mean)
+    mean_y = _BAR_HEIGHT * (1 - chart.mean)
     return drawing(
         f"{chart.label}: {chart.caption}",
         _BAR_HEIGHT,
         g(class_="bars")[tuple(_columns(chart.heights, _BAR_HEIGHT, chart.tooltips))]
         if chart.tooltips
         else _area(chart),
-        line(class_="mean", x1=0, x2="100%", y1=f"{mean:.1f}", y2=f"{mean:.1f}"),
+        line(class_="mean", x1=0, x2="100%", y1=f"{mean_y:.1f}", y2=f"{mean_y:.1f}"),
         kind="framed",
     )
 

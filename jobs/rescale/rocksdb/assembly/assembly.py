@@ -165,7 +165,7 @@ class _Assembly:
         deepest = max((file.level for file in source.manifest.files.values()), default=0)
         if deepest >= LEVELS:
             raise UnsupportedError(
-                "a database has more levels than Flink opens it with",
+                "a database has more levels than Flink's databases have",
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
                 found=f"a file in level {deepest}",
