@@ -25,7 +25,7 @@ from rescale.runstate.certificate import Certificate
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import edited
-from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
+from support.pipeline import certify, execute_without_spark, move, plan_continued, plan_rescale
 from support.s3 import S3Server
 
 NATIVE = "2-rocksdb-native"
@@ -72,8 +72,7 @@ def refusal(capsys: Captured, later: Path, base: Path, *more: str, code: int = 2
 
 def test_unchanged_checkpoint_continues_its_base_without_changes(later: Path, base: Path, tmp_path: Path) -> None:
     plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
-    move(plan, InProcessTasks(2, None))
-    certificate = validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
+    certificate = certify(plan, Proof.CHANGES)
     assert certificate.proof == "changes"
     assert certificate.continues.target == str(base)
     (changed,) = (operator for operator in certificate.operators if operator.changes)
@@ -111,8 +110,7 @@ def test_files_of_the_base_are_copied_by_the_store(s3: S3Server, later: Path, ea
     bucket = f"s3://{s3.new_bucket('continued')}"
     execute_without_spark(plan_rescale(str(earlier), f"{bucket}/base", ["3"], max_parallelism=["1000"]))
     plan = plan_continued(str(later), f"{bucket}/target", f"{bucket}/base", ["3"], ["1000"])
-    move(plan, InProcessTasks(2, None))
-    certificate = validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
+    certificate = certify(plan, Proof.CHANGES)
     (changed,) = (operator for operator in certificate.operators if operator.changes)
     assert changed.changes.files_of_base > 0
     assert changed.checksums.algorithms == ("ETag",)

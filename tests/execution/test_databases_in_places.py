@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
 from rescale.plan.plan import Plan
@@ -24,7 +24,7 @@ from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.edited import edit, relocated, repointed, with_streams
-from support.pipeline import execute_without_spark, move, plan_rescale
+from support.pipeline import certify, execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
@@ -89,8 +89,7 @@ def test_absolute_handles_on_local_disk_are_read(name: str, tmp_path: Path) -> N
 def test_references_to_files_in_s3_are_certified_by_version(bucket: str, tmp_path: Path) -> None:
     source, target = uploaded(tmp_path / "uploaded", INCREMENTAL, f"s3://{bucket}/flink/job", "s3a"), f"s3://{bucket}/t"
     plan = plan_rescale(source, target, ["3"], files="refer")
-    move(plan, InProcessTasks())
-    certificate = validate_coverage(plan, InProcessTasks(), Proof.FILES)
+    certificate = certify(plan, Proof.FILES)
     publish(plan)
     directories = [operator.directories for operator in certificate.operators if operator.directories]
     assert [(proof.by_files, proof.by_records, proof.files_copied) for proof in directories] == [(3, 0, 0)]

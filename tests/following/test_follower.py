@@ -39,8 +39,8 @@ from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support import snapshots
 from support.checkpoints import Checkpoints
 from support.diffing import diff
-from support.followers import SHAPE, carry_out, checkpoints_follow, finish, follow, follower_of, with_other_backends
-from support.pipeline import move, plan_rescale
+from support.followers import SHAPE, checkpoints_follow, finish, follow, follower_of, with_other_backends
+from support.pipeline import certify, move, plan_rescale
 from support.session_cluster import wait_until
 
 
@@ -73,7 +73,7 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
 
     def noting(plan: Plan, proof: Proof) -> None:
         proofs.append((plan.checkpoint_id, proof))
-        carry_out(plan, proof)
+        certify(plan, proof)
 
     follower = replace(follower_of(job, home), move=noting)
     reported = follow(follower, 0)
@@ -102,7 +102,7 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     def differing(plan: Plan, proof: Proof) -> None:
         if plan.continued is not None and proof is Proof.RECORDS:
             raise IntegrityError("a record differs", path=plan.target)
-        carry_out(plan, proof)
+        certify(plan, proof)
 
     with pytest.raises(IntegrityError) as caught:
         follow(replace(follower, move=differing), 1)
@@ -311,7 +311,7 @@ def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str,
     def discarding(plan: Plan, proof: Proof) -> None:
         if discarded_at == "before":
             discard(follower.target)
-        carry_out(plan, proof)
+        certify(plan, proof)
         if discarded_at == "while":
             discard(follower.target)
 

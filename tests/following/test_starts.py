@@ -23,7 +23,8 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 from support.checkpoints import Checkpoints, checkpoints_in
-from support.followers import FIXTURE, carry_out, checkpoints_follow, finish, follow, follower_of, with_other_backends
+from support.followers import FIXTURE, checkpoints_follow, finish, follow, follower_of, with_other_backends
+from support.pipeline import certify
 from support.slow import slow
 
 
@@ -134,7 +135,7 @@ def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> N
     follow(follower, 0)
     finish_of_another = follower.plan_last().prepared.plan
     claim(finish_of_another, by={"host": "there"})
-    carry_out(finish_of_another, Proof.CHANGES)
+    certify(finish_of_another, Proof.CHANGES)
     publish(finish_of_another)
     leave(follower.target, job.directory, follower.by)
     assert is_published(finish_of_another)

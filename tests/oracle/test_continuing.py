@@ -38,7 +38,7 @@ from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError, SnapshotError
 from support.diffing import diff
-from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
+from support.pipeline import certify, execute_without_spark, move, plan_continued, plan_rescale
 from support.slow import slow
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60})
@@ -68,8 +68,7 @@ CASES = (
 
 def execute_with(plan: Plan, proof: Proof) -> Certificate:
     """Move, validate and publish; return the certificate."""
-    move(plan, InProcessTasks(2, None))
-    certificate = validate_coverage(plan, InProcessTasks(2, None), proof)
+    certificate = certify(plan, proof)
     publish(plan)
     return certificate
 

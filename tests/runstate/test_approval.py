@@ -19,7 +19,7 @@ from rescale.runstate.removal import discard
 from rescale.runstate.states import State, Transition, permit, state_of
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
-from support.pipeline import execute_without_spark, move
+from support.pipeline import certify, execute_without_spark
 
 ASKING, OTHER = {"run": "asking"}, {"run": "other"}
 
@@ -31,16 +31,10 @@ STEPS: dict[str, Callable[[Plan], object]] = {
 }
 
 
-def certify_without_approval(plan: Plan) -> None:
-    """Carry out all steps before the publication, as a run that needs no approval."""
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
-
-
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: str, plan: Plan) -> None:
     """This holds for a run that began before the question was asked, too."""
-    certify_without_approval(plan)
+    certify(plan)
     ask(plan, ASKING)
     claim(plan)
     with pytest.raises(RequestError) as refused:
@@ -55,7 +49,7 @@ def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: st
 @pytest.mark.parametrize("step", [*STEPS, "claim"])
 def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(step: str, plan: Plan) -> None:
     steps = {**STEPS, "claim": claim}
-    certify_without_approval(plan)
+    certify(plan)
     decide(plan, ASKING, "rejected by ada", approved=False)
     with pytest.raises(RequestError) as refused:
         steps[step](plan)

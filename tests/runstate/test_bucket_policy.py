@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.job import run_part
-from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
-from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.s3.s3_requests import REQUESTS
@@ -24,7 +22,7 @@ from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
 from rescale.text.errors import RequestError
 from support import snapshots
-from support.pipeline import move, plan_rescale
+from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 
@@ -64,9 +62,7 @@ def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(hom
     discard(plan.target)
     assert store.list(plan.target) == []
     assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_kind - sent)
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
-    publish(plan)
+    execute_without_spark(plan)
     assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None
     assert objects_of_others(home) == before

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import planned_names
@@ -17,26 +16,26 @@ from rescale.runstate.removal import discard
 from rescale.storage.locations import join
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import RequestError, SnapshotError
-from support.pipeline import execute_without_spark, move, plan_rescale
-from support.publishing import SOURCE, files, kill_at, validated
+from support.pipeline import certify, execute_without_spark, move, plan_rescale
+from support.publishing import SOURCE, files, kill_at
 
 
 def test_result_that_is_discarded_while_it_is_published_is_not_published(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    """Nor does the mark of the publication stay: the next result would look as if it may have been published."""
+    certify(plan)
     monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
     with pytest.raises(RequestError, match="discarded before it was published"):
         publish(plan)
-    assert open_store(plan.target).list(plan.target) == []
+    assert [open_store(place).list(place) for place in (plan.target, f"{plan.target}.rescale")] == [[], []]
 
 
 def test_result_is_published_after_publication_and_discard_gave_way_to_each_other(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A publication was killed, then a discard. The next publication and the next discard are each refused once."""
-    validated(plan)
+    certify(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch)
     open_store(plan.target).put(discarding_place(plan.target), b"")
     with pytest.raises(RequestError, match="discarded before it was published"):
@@ -154,8 +153,7 @@ def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan
 
 
 def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
 
     def published_first(of: Plan) -> set[str]:
@@ -167,14 +165,3 @@ def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypa
         discard(plan.target)
     publish(plan)
     assert {entry.uri for entry in open_store(plan.target).list(plan.target)} == {*before, places_of(plan).metadata}
-
-
-def test_publication_removes_its_mark_where_the_result_was_discarded(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the mark, the next result would look as if it may have been published."""
-    validated(plan)
-    monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
-    with pytest.raises(RequestError, match="discarded before it was published"):
-        publish(plan)
-    assert open_store(plan.target).list(f"{plan.target}.rescale") == []

@@ -10,29 +10,20 @@ from pathlib import Path
 import boto3
 import pytest
 
-from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
-from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
 from rescale.storage.files import owned
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots
-from support.pipeline import move, plan_rescale
+from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server, unprotected_store
 
 SOURCE = snapshots.directory("2-finished")
 STATE = f"{'0' * 32}-keyed-0-12345678"
-
-
-def publish_result(plan: Plan) -> None:
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
-    publish(plan)
 
 
 def claim_and_discard(plan: Plan) -> None:
@@ -40,7 +31,7 @@ def claim_and_discard(plan: Plan) -> None:
     discard(plan.target)
 
 
-ENDS = pytest.mark.parametrize("end", [publish_result, claim_and_discard])
+ENDS = pytest.mark.parametrize("end", [execute_without_spark, claim_and_discard])
 End = Callable[[Plan], None]
 
 

@@ -15,15 +15,15 @@ from rescale.runstate.publication import is_published, publish
 from rescale.runstate.states import Claim, State, claim_on, state_of
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
-from support.pipeline import execute_without_spark
-from support.publishing import SOURCE, Misreading, cut, delete, flip, validated
+from support.pipeline import certify, execute_without_spark
+from support.publishing import SOURCE, Misreading, cut, delete, flip
 
 
 @pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
 def test_document_that_publish_misreads_once_is_a_store_error(
     plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     uri = str(getattr(places_of(plan), document))
     with monkeypatch.context() as context:
         Misreading(uri).install(plan, context)
@@ -37,7 +37,7 @@ def test_document_that_publish_misreads_once_is_a_store_error(
 def test_damaged_document_is_read_twice_and_refused_by_publish(
     plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     misreading = Misreading(str(getattr(places_of(plan), document)), for_ever=True)
     misreading.install(plan, monkeypatch)
     with pytest.raises((IntegrityError, RequestError, SnapshotError)):
@@ -83,7 +83,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
 
     After an unconditional put it reads again only once, because another run may have written `_metadata` in between.
     """
-    validated(plan)
+    certify(plan)
     metadata, left = places_of(plan).metadata, [b"misread"] * misread
     read = publication.read_document
     monkeypatch.setattr(publication, "read_document", lambda uri: left.pop() if uri == metadata and left else read(uri))
@@ -93,7 +93,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
 def test_claim_that_publish_misses_at_the_first_read_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     claims = iter([None, *[claim_on(plan.target)] * 9])
     monkeypatch.setattr(publication, "_claim_on", lambda _: next(claims))
     with pytest.raises(StoreError, match="did not read the same twice"):
@@ -119,7 +119,7 @@ def test_target_that_one_stale_listing_shows_empty_is_not_taken_for_emptied(
 def test_claim_that_is_misread_once_after_the_publishing_mark_is_read_again(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     document = open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0]
     misread: list[Claim | None] = [Claim("0" * 64, {}, None)]
     mark = places_of(plan).publishing

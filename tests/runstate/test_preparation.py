@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.preparing import prepare_files
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.stream_units import UnitWriter
 from rescale.plan.plan import Plan
@@ -25,7 +25,7 @@ from rescale.storage.store import Pin, open_store
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 from support import snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
-from support.pipeline import execute_without_spark, move, plan_rescale
+from support.pipeline import certify, execute_without_spark, move, plan_rescale
 from support.s3 import new_home, unprotected_store
 from support.slow import slow
 
@@ -223,8 +223,7 @@ def test_publish_removes_a_prepared_file_that_arrives_after_validation(job: Chec
     plan = plan_rescale(job.newest, target, SHAPE)
     other = plan_ahead(job, target, ("3",))
     late = min(prepared_sizes(other).keys() - prepared_sizes(plan).keys())
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     open_store(target).put(join(target, late), b"late")
     publish(plan)
     assert late not in files_in(target)

@@ -28,13 +28,13 @@ from rescale.runstate.states import State, refuse_unpublished, state_of
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, StoreError
-from support.pipeline import execute_without_spark, move, plan_rescale
-from support.publishing import DAMAGES, SOURCE, Damage, delete, files, flip, kill_at, validated
+from support.pipeline import certify, execute_without_spark, move, plan_rescale
+from support.publishing import DAMAGES, SOURCE, Damage, delete, files, flip, kill_at
 
 
 @DAMAGES
 def test_result_with_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
-    validated(plan)
+    certify(plan)
     damaged = files(plan)[1]
     damage(damaged)
     with pytest.raises(IntegrityError, match="nothing was published") as caught:
@@ -105,7 +105,7 @@ def test_publication_killed_before_it_puts_metadata_is_completed_by_the_next_run
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then a discard is refused, because the result may have been published."""
-    validated(plan)
+    certify(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch)
     before = files(plan)
     with pytest.raises(RequestError, match="about to be published, and may have been"):
@@ -118,7 +118,7 @@ def test_publication_killed_before_it_puts_metadata_is_completed_by_the_next_run
 def test_publish_marks_the_result_of_a_publication_killed_after_it_put_metadata(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch, after=True)
     assert publish(plan).already
     delete(places_of(plan).metadata)  # as Flink deletes a snapshot that it was started from in CLAIM mode
@@ -129,7 +129,7 @@ def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhi
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the checks of the publication, another run publishes, and a job that starts from the result owns it."""
-    validated(plan)
+    certify(plan)
     gone = places_of(plan).metadata
 
     def meanwhile(*_: object, **__: object) -> None:
@@ -146,7 +146,7 @@ def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhi
 def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_claim(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
 
     def note_is_gone(_: str) -> bool:
         delete(places_of(plan).claim)
@@ -160,7 +160,7 @@ def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_c
 
 
 def test_two_concurrent_publications_of_one_plan_both_succeed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    validated(plan)
+    certify(plan)
 
     def meanwhile(*_: object, **__: object) -> None:
         monkeypatch.undo()
@@ -268,7 +268,7 @@ def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
     def never(*_: object) -> bool:
         raise AssertionError("a conditional request, or one that would write over a published result")
 
-    validated(plan)
+    certify(plan)
     store = open_store(plan.target)
     monkeypatch.setattr(store, "put_if_absent", never)
     assert not publish(plan, accept_unconditional=True).already
@@ -282,7 +282,7 @@ def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
 def test_publish_with_unconditional_writes_refuses_other_metadata_put_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validated(plan)
+    certify(plan)
     store = open_store(plan.target)
     put, metadata = store.put, places_of(plan).metadata
     monkeypatch.setattr(store, "put", lambda uri, data: put(uri, b"another's" if uri == metadata else data))
@@ -291,7 +291,7 @@ def test_publish_with_unconditional_writes_refuses_other_metadata_put_meanwhile(
 
 
 def test_publish_refuses_the_certificate_of_another_plan(plan: Plan) -> None:
-    validated(plan)
+    certify(plan)
     write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))
     with pytest.raises(IntegrityError, match="the certificate is another plan's") as caught:
         publish(plan)
@@ -300,7 +300,7 @@ def test_publish_refuses_the_certificate_of_another_plan(plan: Plan) -> None:
 
 
 def test_publish_refuses_another_candidate_than_the_certified_one(plan: Plan) -> None:
-    validated(plan)
+    certify(plan)
     open_store(plan.target).put(places_of(plan).candidate, b"another")
     with pytest.raises(IntegrityError, match="not the validated one") as caught:
         publish(plan)
@@ -310,7 +310,7 @@ def test_publish_refuses_another_candidate_than_the_certified_one(plan: Plan) ->
 
 def test_is_published_and_was_published_before_and_after_publication(plan: Plan) -> None:
     assert not is_published(plan)
-    validated(plan)
+    certify(plan)
     assert (is_published(plan), was_published(plan)) == (False, False)
     publish(plan)
     assert (is_published(plan), was_published(plan)) == (True, True)
@@ -320,7 +320,7 @@ def test_is_published_and_was_published_before_and_after_publication(plan: Plan)
 
 def test_source_that_is_an_unpublished_or_vanished_result_is_refused(plan: Plan) -> None:
     refuse_unpublished(plan.target)
-    validated(plan)
+    certify(plan)
     with pytest.raises(RequestError, match="a run has claimed this target"):
         refuse_unpublished(plan.target)
     publish(plan)

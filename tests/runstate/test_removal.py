@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
@@ -20,7 +19,7 @@ from rescale.runstate.states import State, state_of
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import RequestError, StoreError
 from support import snapshots
-from support.pipeline import execute_without_spark, move, plan_rescale
+from support.pipeline import certify, execute_without_spark, move, plan_rescale
 
 SOURCE = snapshots.directory("2-finished")
 
@@ -37,8 +36,7 @@ def uris_around(plan: Plan) -> list[str]:
 
 
 def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: Plan) -> None:
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     put_document(places_of(plan).plan_page, b"a plan")
     put_document(places_of(plan).report, b"a page")
     put_document(places_of(plan).report_data, b"{}")
@@ -154,8 +152,7 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this order a discard that is killed at any point can be repeated, and no run begins over the files it left."""
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     store = open_store(plan.target)
     delete, order = store.delete, []
 
@@ -197,8 +194,7 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     monkeypatch.setattr("rescale.runstate.removal._FILES_BETWEEN_CHECKS", 1)
     store = open_store(plan.target)
     request = getattr(store, behind)
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     files = len(store.list(plan.target))
     before = uris_around(plan)
     first = 3  # staged files, the certificate, and the other documents
@@ -211,8 +207,7 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
             if next(turns) == asked:
                 monkeypatch.setattr(store, behind, request)
                 discard(plan.target)
-                move(plan, InProcessTasks())
-                validate_coverage(plan, InProcessTasks())
+                certify(plan)
             return answer
 
         monkeypatch.setattr(store, behind, stood_still)
@@ -306,8 +301,7 @@ def test_discard_that_cannot_put_its_note_deletes_nothing_of_the_run(
 
 def test_refused_discard_leaves_no_note(plan: Plan) -> None:
     """With a note, no run could publish there."""
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
+    certify(plan)
     note, mark = discarding_place(plan.target), places_of(plan).publishing
     for place in (note, mark):
         open_store(place).put(place, b"")

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following.follower import Follower, Limits
-from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.removal import remove_follower
@@ -19,20 +16,15 @@ from rescale.runstate.publication import publish
 from rescale.storage.locations import join
 from support import edited
 from support.checkpoints import Checkpoints
-from support.pipeline import move
+from support.pipeline import certify
 
 FIXTURE = "2-rocksdb-incremental"
 SHAPE = {"parallelism": ["3"], "max-parallelism": ["1000"], "key-hash": [], "uids": None, "allow-prefix": []}
 
 
-def carry_out(plan: Plan, proof: Proof) -> None:
-    move(plan, InProcessTasks(2, None))
-    validate_coverage(plan, InProcessTasks(2, None), proof)
-
-
 def follower_of(job: Checkpoints, home: str, said: list[str] | None = None, shape: Any = SHAPE) -> Follower:
     say = ([] if said is None else said).append
-    return Follower(join(home, "target"), FollowedJob(job.directory, shape), {"host": "here"}, carry_out, say)
+    return Follower(join(home, "target"), FollowedJob(job.directory, shape), {"host": "here"}, certify, say)
 
 
 def follow(follower: Follower, rounds: int, **limits: int) -> list[Round]:
@@ -44,7 +36,7 @@ def follow(follower: Follower, rounds: int, **limits: int) -> list[Round]:
 def finish(follower: Follower) -> None:
     planned = follower.plan_last()
     claim(planned.prepared.plan)
-    carry_out(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
+    certify(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
     publish(planned.prepared.plan)
     remove_follower(follower.target)
 

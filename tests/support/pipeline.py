@@ -14,12 +14,14 @@ from rescale.execution.tasks.processes import ProcessTasks, process_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.runstate.base_result import open_base
+from rescale.runstate.certificate import Certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.publication import Published, publish
 from support.needs import need
@@ -73,16 +75,19 @@ def plan_rescale(
 
 def execute(plan: Plan, tasks: Tasks | None = None) -> Published:
     """Carry out everything after the plan, by default in shared workers."""
-    move(plan, tasks)
-    validate_coverage(plan, tasks or shared_processes())
+    certify(plan, tasks=tasks or shared_processes())
     return publish(plan)
 
 
 def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = None) -> Published:
-    tasks = InProcessTasks(cores, order)
-    move(plan, tasks)
-    validate_coverage(plan, tasks)
+    certify(plan, tasks=InProcessTasks(cores, order))
     return publish(plan)
+
+
+def certify(plan: Plan, proof: Proof = Proof.RECORDS, tasks: Tasks | None = None) -> Certificate:
+    """Carry out everything between the plan and the publication, by default in this process."""
+    move(plan, tasks or InProcessTasks())
+    return validate_coverage(plan, tasks or InProcessTasks(), proof)
 
 
 def move(plan: Plan, tasks: Tasks | None = None) -> None:

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.publication import publish
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from support import snapshots
-from support.pipeline import move
 
 SOURCE = snapshots.directory("2-finished")
 
@@ -42,11 +39,6 @@ Damage = Callable[[str], None]
 
 def files(plan: Plan) -> list[str]:
     return [entry.uri for entry in open_store(plan.target).list(plan.target) if name(entry.uri) != "_metadata"]
-
-
-def validated(plan: Plan) -> None:
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
 
 
 @dataclass

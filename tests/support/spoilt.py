@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
@@ -22,7 +22,7 @@ from rescale.runstate.publication import publish
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.reading.opening import open_snapshot
 from support.edited import edit, edit_operators, relocated, with_streams
-from support.pipeline import move, plan_rescale
+from support.pipeline import certify, plan_rescale
 
 NATIVE = "2-rocksdb-native"
 
@@ -122,8 +122,7 @@ def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
         patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
     ):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files=files)
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks(), Proof.FILES)
+    certify(plan, Proof.FILES)
     publish(plan)
     return plan
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
@@ -23,7 +23,7 @@ from rescale.snapshot.keyed_state import KeyedStream
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.finished import assert_found
-from support.pipeline import move, plan_rescale
+from support.pipeline import certify, plan_rescale
 from support.planting import Place, Result
 from support.slow import pairs_in_turn, slow
 
@@ -48,8 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
         target = tmp_path_factory.mktemp("finished") / "target"
         with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
-            move(plan, InProcessTasks())
-            validate_coverage(plan, InProcessTasks())
+            certify(plan)
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
@@ -343,8 +342,7 @@ def test_states_in_another_order_are_found(name: str, maximum: str, result_of: R
 def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     """The hash rule of the keys is determined again."""
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
-    move(plan, InProcessTasks())
-    certificate = validate_coverage(plan, InProcessTasks())
+    certificate = certify(plan)
     publish(plan)
     again = validate_published(plan.source, plan.target, InProcessTasks())
     assert again.operators == certificate.operators

@@ -19,7 +19,7 @@ from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.rekeying import block_buffer
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
-from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers import windows
 from rescale.execution.writers.files import stream_uri
@@ -42,7 +42,7 @@ from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
-from support.pipeline import execute_without_spark, move, plan_rescale
+from support.pipeline import certify, execute_without_spark, plan_rescale
 from support.planting import Place, Result
 from support.rekeyed import contents
 from support.results import files_of, remove
@@ -119,8 +119,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
         target = tmp_path_factory.mktemp("finished") / "target"
         with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = planned(FIXTURES[1], target, 2, int(maximum))
-            move(plan, InProcessTasks())
-            validate_coverage(plan, InProcessTasks())
+            certify(plan)
         return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make

@@ -11,7 +11,6 @@ from unittest.mock import patch
 import pytest
 
 from rescale.execution.compare.validation.validation import compare_snapshots, open_result, validate_result
-from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
@@ -20,7 +19,7 @@ from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
-from support.pipeline import move, plan_rescale
+from support.pipeline import certify, plan_rescale
 from support.planting import Result
 
 NATIVE = "2-rocksdb-native"
@@ -136,8 +135,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
             patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
         ):
             plan = plan_rescale(snapshots.directory(NATIVE), str(target), parallelism)
-        move(plan, InProcessTasks())
-        validate_coverage(plan, InProcessTasks())
+        certify(plan)
         made[kind] = Spoilt(plan.source, target, Path(places_of(plan).candidate))
     return made
 

@@ -20,7 +20,7 @@ from rescale.runstate.publication import publish
 from rescale.text.errors import RequestError
 from support import snapshots
 from support.edited import edit, relocated
-from support.pipeline import move, plan_rescale
+from support.pipeline import certify, move, plan_rescale
 from support.slow import slow, slow_but
 from support.spoilt import NATIVE
 
@@ -110,7 +110,6 @@ def test_resumed_run_may_ask_for_a_deeper_proof(tmp_path: Path) -> None:
     """The depth of the proof is not part of the plan."""
     source = relocated(NATIVE, tmp_path / "source")
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
-    move(plan, InProcessTasks())
-    assert validate_coverage(plan, InProcessTasks(), Proof.FILES).proof == "files"
+    assert certify(plan, Proof.FILES).proof == "files"
     assert validate_coverage(plan, InProcessTasks(), Proof.RECORDS).proof == "records"
     assert publish(plan).proof is Proof.RECORDS

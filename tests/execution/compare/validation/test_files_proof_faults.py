@@ -10,17 +10,14 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.proof import Proof
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
 from rescale.rocksdb.sst.tombstone import write_tombstone
-from rescale.runstate.publication import publish
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.edited import relocated
-from support.pipeline import move, plan_rescale
+from support.pipeline import execute_without_spark, plan_rescale
 from support.spoilt import NATIVE, Spoilt, flipped, made, own_file, range_file
 
 
@@ -166,9 +163,7 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files="copy")
     assert any(operator.compacted for operator in plan.operators)
-    move(plan, InProcessTasks())
-    validate_coverage(plan, InProcessTasks())
-    publish(plan)
+    execute_without_spark(plan)
     return Spoilt(source, folder / "target")
 
 
