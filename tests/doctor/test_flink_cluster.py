@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from rescale.doctor.checks import Check, CheckList, CheckOutcome
 from rescale.doctor.flink_cluster import MOST_JOBS, check_flink
 from rescale.text.errors import RequestError
+from support.http_servers import LocalServer, QuietHandler, serving
 
 JOB = "0123456789abcdef" * 2
 CHECKPOINTS: dict[str, Any] = {
@@ -23,33 +22,25 @@ CHECKPOINTS: dict[str, Any] = {
 }
 
 
-class OtherFlink(ThreadingHTTPServer):
+class OtherFlink(LocalServer):
     """Answers each path with a document or a status, and other paths with 404 as Flink does."""
 
     answers: dict[str, Any]
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: OtherFlink
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         answer = self.server.answers.get(self.path)
-        self.send_response(answer if isinstance(answer, int) else 200 if answer is not None else 404)
-        self.end_headers()
-        self.wfile.write(json.dumps({"errors": ["Not found"]} if answer is None else answer).encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        status = answer if isinstance(answer, int) else 200 if answer is not None else 404
+        self.reply(status, json.dumps({"errors": ["Not found"]} if answer is None else answer))
 
 
 @pytest.fixture
 def cluster() -> Iterator[OtherFlink]:
     """Yield a cluster with a job whose checkpoints need no warning."""
-    with OtherFlink(("127.0.0.1", 0), _Handler) as server:
+    with serving(OtherFlink(_Handler)) as server:
         latest = {"external_path": "s3://b/chk-1", "state_size": 1000, "checkpointed_size": 10}
         server.answers = {
             "/overview": {"flink-version": "2.1.0", "slots-total": 4},
@@ -58,11 +49,7 @@ def cluster() -> Iterator[OtherFlink]:
             f"/jobs/{JOB}/checkpoints/config": CHECKPOINTS,
             f"/jobs/{JOB}/checkpoints": {"latest": {"completed": latest}},
         }
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def checked(cluster: OtherFlink) -> list[Check]:

@@ -6,11 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -26,47 +22,35 @@ from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
+from support.http_servers import LocalServer, QuietHandler, serving
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-class Collector:
+class Collector(LocalServer):
     """Collector of spans on the loopback address."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.spans: list[Span] = []
         self.services: set[str] = set()
-        collector = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                assert self.path == "/v1/traces"
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    names = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
-                    collector.services.add(names["service.name"])
-                    for scope in resource.scope_spans:
-                        collector.spans += scope.spans
-                self.send_response(200)
-                self.end_headers()
 
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
+class _Handler(QuietHandler):
+    server: Collector
 
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-
-    @contextmanager
-    def listening(self) -> Iterator[str]:
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.1,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{self._server.server_port}"
-        finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
+    def answer(self) -> None:
+        assert self.path == "/v1/traces"
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            names = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
+            self.server.services.add(names["service.name"])
+            for scope in resource.scope_spans:
+                self.server.spans += scope.spans
+        self.send_response(200)
+        self.end_headers()
 
 
 @pytest.fixture
@@ -86,9 +70,8 @@ def run(plan: Plan, step: Step, **variables: str) -> int:
 
 
 def test_run_steps_and_stages_are_spans_below_the_span_of_the_caller(plan: Plan) -> None:
-    collector = Collector()
-    with collector.listening() as address:
-        code = run(plan, Step.RUN, OTEL_EXPORTER_OTLP_ENDPOINT=address, TRACEPARENT=f"00-{TRACE}-{PARENT}-01")
+    with serving(Collector()) as collector:
+        code = run(plan, Step.RUN, OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, TRACEPARENT=f"00-{TRACE}-{PARENT}-01")
     assert code == 0
     assert collector.services == {"rescale"}
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
@@ -109,9 +92,8 @@ def test_run_steps_and_stages_are_spans_below_the_span_of_the_caller(plan: Plan)
 
 
 def test_span_of_a_failed_step_has_an_error_status(plan: Plan) -> None:
-    collector = Collector()
-    with collector.listening() as address:
-        code = run(plan, Step.VALIDATE, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{address}/v1/traces")
+    with serving(Collector()) as collector:
+        code = run(plan, Step.VALIDATE, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/v1/traces")
     document = json.loads(Path(places_of(plan).result(Step.VALIDATE)).read_bytes())
     (span,) = collector.spans
     assert code == document["exit_code"] == 2

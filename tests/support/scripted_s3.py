@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
+
+from support.http_servers import LocalServer, QuietHandler, serving
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,10 @@ def scripted_server() -> Iterator[ScriptedServer]:
     """Serve scripted answers on a free port during the block."""
     script = ScriptedServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def _answer(self) -> None:
+        def answer(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             answer = script.next_answer(self)
             self.close_connection = answer is HANG_UP or answer.sent is not None
@@ -90,21 +92,12 @@ def scripted_server() -> Iterator[ScriptedServer]:
             if self.command != "HEAD":
                 self.wfile.write(answer.body[: answer.sent])
 
-        do_GET = do_PUT = do_POST = do_HEAD = _answer  # noqa: N815
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
+    class Server(LocalServer):
         request_queue_size = 64
         """Queue for all connections of a test; refused ones would be retried only after one, three and seven
         seconds."""
 
-    with Server(("127.0.0.1", 0), Handler) as http:
+    with serving(Server(Handler)) as http:
         script.listener = http
-        thread = Thread(target=http.serve_forever, args=(0.02,))
-        thread.start()
         yield script
         script.ended.set()
-        http.shutdown()
-        thread.join()

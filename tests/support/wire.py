@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
+from support.http_servers import LocalServer, QuietHandler, serving
 from support.s3 import S3Server
 
 _SERVER_SECONDS = 120
@@ -85,32 +84,26 @@ def wire_to(upstream: S3Server) -> Iterator[Wire]:
 
         upstream = ("127.0.0.1", server_port or 80)
 
-    with _Server(("127.0.0.1", 0), Handler) as http:
+    with serving(_Server(Handler)) as http:
         wire = Wire(upstream, http.server_port)
-        thread = Thread(target=http.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield wire
-        finally:
-            http.shutdown()
-            thread.join()
+        yield wire
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(LocalServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing about a client that was killed or hung up."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     upstream: tuple[str, int]
 
     def decide(self, request: WireRequest) -> Treatment:
         raise NotImplementedError
 
-    def _forward(self) -> None:
+    def answer(self) -> None:
         body = cache(lambda: self.rfile.read(int(self.headers["Content-Length"] or 0)))
         treatment = self.decide(WireRequest(self.command, self.path, self.headers, body))
         time.sleep(treatment.pause)
@@ -137,11 +130,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif treatment.instead:
             self._refuse(*treatment.instead, treatment.message)
         else:
-            self._answer(answer, content, cut=treatment.cut)
+            self._pass_back(answer, content, cut=treatment.cut)
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _forward  # noqa: N815
-
-    def _answer(self, answer: HTTPResponse, content: bytes, *, cut: bool) -> None:
+    def _pass_back(self, answer: HTTPResponse, content: bytes, *, cut: bool) -> None:
         self.send_response_only(answer.status, answer.reason)
         size = str(len(content))
         for name, value in answer.getheaders():
@@ -170,6 +161,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
         self.close_connection = True
         self.connection.close()
-
-    def log_message(self, *arguments: object) -> None:
-        pass

@@ -7,11 +7,8 @@ until all have ended, and then the components are started again.
 from __future__ import annotations
 
 import json
-import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.step import Step
 from support.airflow_server import AirflowServer, request, wait_for
+from support.http_servers import LocalServer, QuietHandler, serving
 from support.postgres import PASSWORD, Postgres, postgres
 from support.s3 import S3Server
 from support.snapshots import directory
@@ -46,7 +44,7 @@ _ID = "0123456789abcdef" * 2
 _UNKNOWN = {"errors": ["Not found"]}
 
 
-class SlowFlink(ThreadingHTTPServer):
+class SlowFlink(LocalServer):
     """Flink's REST API with a running job. A savepoint that was begun is complete once `savepoint` has its place.
 
     A real Flink completes savepoints of such small state before anybody loses patience.
@@ -54,10 +52,6 @@ class SlowFlink(ThreadingHTTPServer):
 
     savepoint: str | None = None
     begun = False
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, path: str) -> dict[str, Any] | None:
         if path.startswith(f"/jobs/{_ID}/savepoints/"):
@@ -71,36 +65,16 @@ class SlowFlink(ThreadingHTTPServer):
         }.get(path)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: SlowFlink
 
-    def do_GET(self) -> None:
-        self._tell(self.server.answer(self.path))
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.begun = True
-        self._tell({"request-id": "as it was asked for"})
-
-    def _tell(self, document: dict[str, Any] | None) -> None:
-        self.send_response(404 if document is None else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(_UNKNOWN if document is None else document).encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def slow_flink() -> Iterator[SlowFlink]:
-    with SlowFlink(("127.0.0.1", 0), _Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.1,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    def answer(self) -> None:
+        document = self.server.answer(self.path)
+        if self.command == "POST":
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.server.begun = True
+            document = {"request-id": "as it was asked for"}
+        self.reply(404 if document is None else 200, json.dumps(_UNKNOWN if document is None else document))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +91,7 @@ def airflow(s3: S3Server, database: Postgres) -> Iterator[AirflowServer]:
 
 @pytest.fixture
 def flink() -> Iterator[SlowFlink]:
-    with slow_flink() as server:
+    with serving(SlowFlink(_Handler)) as server:
         yield server
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -14,9 +12,10 @@ import pytest
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar, hand_over_of
 from rescale.text.errors import RequestError, StoreError
+from support.http_servers import LocalServer, QuietHandler, serving
 
 
-class Proxy(HTTPServer):
+class Proxy(LocalServer):
     """Answers everything with `answer`, and records path and authorization of each request."""
 
     answer: tuple[int, str] = (200, "{}")
@@ -25,29 +24,14 @@ class Proxy(HTTPServer):
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Handler(QuietHandler):
+        def answer(self) -> None:
             server.seen.append((self.path, self.headers["Authorization"]))
-            status, body = server.answer
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body.encode())
+            self.reply(*server.answer)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = Proxy(("127.0.0.1", 0), Handler)
-    server.seen = []
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def address(proxy: Proxy) -> str:
-    return f"http://127.0.0.1:{proxy.server_port}"
+    with serving(Proxy(Handler)) as server:
+        server.seen = []
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -66,7 +50,7 @@ def test_connection_gives_address_and_secret(
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))
     with open_flink("session") as flink:
         assert flink.jobs() == []
-    with open_flink(f"{address(proxy)}/behind/") as flink:
+    with open_flink(f"{proxy.address}/behind/") as flink:
         assert flink.jobs() == []
     assert proxy.seen == [("/jobs/overview", sent), ("/behind/jobs/overview", None)]
 
@@ -137,7 +121,7 @@ def test_headers_and_proxies_of_an_extra_apply_to_their_scheme(
 ) -> None:
     proxy.answer = (200, '{"jobs": []}')
     host = {"host": "flink.invalid"} if "invalid" in seen else {"host": "127.0.0.1", "port": proxy.server_port}
-    connection = json.dumps({"conn_type": "http", **host, "extra": extra}).replace("PROXY", address(proxy))
+    connection = json.dumps({"conn_type": "http", **host, "extra": extra}).replace("PROXY", proxy.address)
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", connection)
     with open_flink("session") as flink:
         assert flink.jobs() == []
@@ -185,7 +169,7 @@ def test_refusal_of_flink_is_final_and_server_trouble_is_a_store_error(
     proxy: Proxy, status: int, body: str, kind: type[RequestError | StoreError], message: str
 ) -> None:
     proxy.answer = (status, body)
-    with open_flink(address(proxy)) as flink, pytest.raises(kind) as caught:
+    with open_flink(proxy.address) as flink, pytest.raises(kind) as caught:
         flink.jobs()
     assert message in str(caught.value)
 
@@ -197,7 +181,7 @@ def test_unreachable_flink_raises_store_error() -> None:
 
 def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
     proxy.answer = (404, '{"errors": ["Job not found"]}')
-    with open_flink(address(proxy)) as flink:
+    with open_flink(proxy.address) as flink:
         assert flink.job("0" * 32) is None
         assert flink.savepoint("0" * 32, "1" * 32) is None
         assert flink.latest_savepoint("0" * 32) is None
@@ -206,7 +190,7 @@ def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
 def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None:
     """A job that seems to be gone would be started a second time."""
     proxy.answer = (404, "<html>no such page")
-    with open_flink(address(proxy)) as flink:
+    with open_flink(proxy.address) as flink:
         for ask in (flink.job, flink.why_failed, flink.latest_savepoint):
             with pytest.raises(StoreError, match="this address is not Flink's REST API"):
                 ask("0" * 32)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.steps.step_task import delete_pods_of_run
+from support.http_servers import LocalServer, QuietHandler, serving
 
 RUN = "manual__2026-01-01T00:00:00+00:00"
 LABELS = {
@@ -28,19 +26,23 @@ metadata: {namespace: state, labels: {app.kubernetes.io/instance: ours}}
 """
 
 
-class Cluster(ThreadingHTTPServer):
+class Cluster(LocalServer):
     """The two requests of a Kubernetes API server that the code sends, with its answers to lists and deletes."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.pods: dict[str, dict[str, str]] = {}
         self.to_list = self.to_delete = 200
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     server: Cluster
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
+        if self.command == "DELETE":
+            self.server.pods.pop(self.path.rpartition("/")[2])
+            self.reply(self.server.to_delete, "{}")
+            return
         asked = urlsplit(self.path)
         assert asked.path == "/api/v1/namespaces/state/pods"
         selector, _, tasks = parse_qs(asked.query)["labelSelector"][0].partition(",task_id in ")
@@ -51,39 +53,24 @@ class _Handler(BaseHTTPRequestHandler):
             if labels.items() <= pod.items() and (not tasks or pod.get("task_id") in tasks.strip("()").split(","))
         ]
         pods = [{"metadata": {"name": name, "namespace": "state"}} for name in selected]
-        self._tell(self.server.to_list, {"items": pods})
-
-    def do_DELETE(self) -> None:
-        self.server.pods.pop(self.path.rpartition("/")[2])
-        self._tell(self.server.to_delete, {})
-
-    def _tell(self, status: int, document: dict[str, Any]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(document).encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        self.reply(self.server.to_list, json.dumps({"items": pods}))
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     (tmp_path / "driver.yaml").write_text(TEMPLATE)
     monkeypatch.setenv(DRIVER_POD, str(tmp_path / "driver.yaml"))
-    with Cluster() as server:
+    with serving(Cluster()) as server:
         server.pods = {"left": LABELS, "left-too": {**LABELS, "task_id": "validate"}}
         access = {
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server.address}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
             "users": [{"name": "u", "user": {}}],
             "current-context": "c",
         }
         connection = {"conn_type": "kubernetes", "extra": {"kube_config": json.dumps(access)}}
         monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
-        server.shutdown()
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
