@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.commands import in_a_process
 from support.edited import relocated
 
 pytestmark = pytest.mark.slow
@@ -17,8 +16,7 @@ pytestmark = pytest.mark.slow
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Return a function that runs a command, and returns exit code, document and standard error."""
-    command = [sys.executable, "-m", "rescale.cli.main", *map(str, arguments), "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = in_a_process(*arguments, "--output", "json")
     return done.returncode, json.loads(done.stdout), done.stderr
 
 

@@ -11,10 +11,7 @@ manifests. Errors that quote an address or a header: `text/test_names.py`, `stor
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from rescale.cli.main import main
 from rescale.execution.tasks.spark import session
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
+from support.commands import in_a_process
 from support.needs import need
 from support.s3 import S3Server, closed_port, put_files
 from support.snapshots import directory
@@ -47,14 +45,7 @@ def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path
     arguments = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
     with Watch() as watch:
         texts = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
-        environment = {**os.environ, **texts, **watch.environment}
-        done = subprocess.run(
-            [sys.executable, "-m", "rescale.cli.main", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = in_a_process(*arguments, **texts, **watch.environment)
     assert done.returncode == 0, done.stderr
     assert any("move_rounds" in line for line in watch.command_lines), "the command line of the step was not seen"
     objects = [entry.uri for entry in store.list(home)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from support.commands import Captured
+from support.commands import Captured, in_a_process
 from support.slow import pairs_in_turn, slow
 from support.snapshots import directory
 
@@ -20,11 +20,9 @@ SOURCE = directory("1.20-heap-native")
 
 
 def test_characters_outside_of_the_output_encoding_are_escaped() -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    rescale = [sys.executable, "-m", "rescale.cli.main", "plan", SOURCE, "--target", "/t", "--parallelism", "5"]
-    done = subprocess.run(rescale, env=environment, capture_output=True, check=False)
+    done = in_a_process("plan", SOURCE, "--target", "/t", "--parallelism", "5", PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
-    assert b"\\u2192" in done.stdout
+    assert "\\u2192" in done.stdout
 
 
 @pytest.mark.parametrize(

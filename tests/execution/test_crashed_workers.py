@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from rescale.execution.steps import reshuffle_keyed_state
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.runstate.claim import claim
 from rescale.text.errors import SnapshotError
+from support.commands import in_a_process
 from support.edited import edit_files, relocated
 from support.pipeline import plan_rescale, shared_processes
 from support.snapshots import directory
@@ -50,13 +48,7 @@ def test_crash_of_rocksdb_is_reported_by_the_command_line(tmp_path: Path) -> Non
     target = tmp_path / "target"
     source = directory("2-rocksdb-native")
     arguments = ["run", source, "--target", str(target), "--max-parallelism", "40", "--parallelism", "3"]
-    run = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", *arguments],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = in_a_process(*arguments, PYTHONPATH=str(tmp_path))
     assert run.returncode == SnapshotError.exit_code, run.stderr
     assert "RocksDB crashed while reading a file of the database" in run.stderr
     assert "SIGSEGV" in run.stderr

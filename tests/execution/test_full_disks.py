@@ -4,9 +4,6 @@ resumes.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from support import snapshots, warm
+from support.commands import in_a_process
 from support.disks import MIB, Disk, Share, disk_of, share_of_a_disk
 from support.faults import Faults
 from support.resuming import Case, assert_right, assert_right_or_unpublished, is_published
@@ -133,17 +131,16 @@ def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: D
     faults = Faults(str(tmp_path / "log"), writes_only=True)
     hook = tmp_path / "hook"
     hook.mkdir()
-    command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", target]
-    command_line = [*command, "--max-parallelism", "1000", "--master", "local[2]"]
-    environment = {**os.environ, **faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
+    arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local[2]"]
+    variables = {**faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
     disk.resize(10 * MIB)
-    full = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
+    full = in_a_process(*arguments, **variables)
     assert full.returncode == 1, full.stderr
     assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in full.stderr
     assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in full.stderr
     assert not is_published(target)
     disk.resize(100 * MIB)
-    again = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
+    again = in_a_process(*arguments, **variables)
     assert again.returncode == 0, again.stderr
     assert_right(target, str(source))
     assert list(disk.path.iterdir()) == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from oracle.cases import graph
 from oracle.harness import Flink, FlinkError
+from support.commands import in_a_process
 from support.slow import slow
 
 JOB = graph("chained", 2, keys=40).with_(max_parallelism=None)
@@ -19,10 +18,7 @@ JOB = graph("chained", 2, keys=40).with_(max_parallelism=None)
 
 def run(source: Path, target: Path, *options: str) -> tuple[int, dict[str, Any]]:
     """Return exit code and answer of `rescale run` without a terminal."""
-    command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", str(target), *options]
-    done = subprocess.run(
-        [*command, "--output", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = in_a_process("run", source, "--target", target, *options, "--output", "json")
     return done.returncode, json.loads(done.stdout)
 
 

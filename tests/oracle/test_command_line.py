@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from oracle.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from support.commands import in_a_process
 from support.s3 import S3Server
 from support.slow import gate, slow
 
@@ -23,8 +22,7 @@ LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", co
 
 def rescale(*arguments: str) -> dict[str, Any]:
     """Return the answer of a command, which must succeed."""
-    command = [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = in_a_process(*arguments, "--output", "json")
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

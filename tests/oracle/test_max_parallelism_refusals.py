@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +17,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
+from support.commands import in_a_process
 from support.pipeline import rescale_snapshot
 from support.slow import slow
 
@@ -165,9 +164,7 @@ def test_process_ends_with_exit_code_4_and_publishes_nothing(flink_1_20: Flink, 
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
     target = tmp_path / "target"
     arguments = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", *arguments], capture_output=True, text=True, check=False
-    )
+    done = in_a_process(*arguments)
     assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stderr
     answer = json.loads(done.stdout)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -27,3 +30,15 @@ def answer(capsys: Captured, *arguments: str) -> tuple[int, Any]:
     document = json.loads(capsys.readouterr().out)
     assert_valid_answer(document, *arguments)
     return code, document
+
+
+def in_a_process(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process without a terminal, with further environment variables."""
+    return subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main", *map(str, arguments)],
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +16,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.process import ResultDocument
 from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
+from support.commands import in_a_process
 from support.diffing import diff
 from support.readme import fields
 from support.snapshots import directory
@@ -116,8 +115,7 @@ def test_snapshots_that_cannot_be_compared_end_with_exit_code_2_or_3(
 
 
 def test_diff_runs_its_step_in_a_process() -> None:
-    arguments = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
-    done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *arguments], stdout=subprocess.PIPE, check=False)
+    done = in_a_process("diff", A, OTHER, "--master", "local[2]", "--output", "json")
     assert done.returncode == 4
     document = json.loads(done.stdout)
     assert document["verdict"] == "different"

@@ -16,6 +16,7 @@ from rescale.execution.tasks.spark import session
 from rescale.storage.scratch import MARKER
 from rescale.text.errors import StoreError
 from support import snapshots
+from support.commands import in_a_process
 from support.needs import need
 
 ERROR_OF_KUBERNETES = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
@@ -89,16 +90,8 @@ def test_master_that_does_not_answer_while_the_jvm_starts_is_reported(monkeypatc
 @pytest.mark.slow
 def test_command_line_reports_a_master_that_does_not_answer(tmp_path: Path) -> None:
     """Spark tries to reach the master for a minute."""
-    arguments = [
-        "run",
-        snapshots.directory("2-clicks"),
-        "--target",
-        str(tmp_path / "t"),
-        "--master",
-        "spark://127.0.0.1:9",
-    ]
-    command = [sys.executable, "-m", "rescale.cli.main", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    places = (snapshots.directory("2-clicks"), "--target", tmp_path / "t")
+    ended = in_a_process("run", *places, "--master", "spark://127.0.0.1:9")
     assert ended.returncode == 1, ended.stderr
     assert "error: Spark's master spark://127.0.0.1:9 does not answer\n" in ended.stderr
     assert "Traceback" not in ended.stderr
