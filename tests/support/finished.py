@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -41,12 +42,12 @@ KEYED = {
 ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.OPERATOR, SOURCE: Slot.OPERATOR}
 
 
-def rescaled(name: str, folder: Path, parallelism: str = "4") -> Result:
-    """Return the published result of a snapshot at another parallelism, with all state in files."""
+def rescaled(name: str, folder: Path, *parallelism: str, **wanted: Any) -> Result:
+    """Return the published result of a snapshot in another shape or format, with all state in files."""
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
-        plan = plan_rescale(snapshots.directory(name), str(folder / "target"), [parallelism])
-    execute_without_spark(plan)
-    return Result(plan.source, folder / "target", Path(places_of(plan).candidate))
+        plan = plan_rescale(snapshots.directory(name), str(folder / "target"), parallelism, **wanted)
+        execute_without_spark(plan)
+    return Result(plan.source, folder / "target", Path(places_of(plan).candidate), plan.key_hashes)
 
 
 def assert_found(result: Result) -> IntegrityError:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -17,12 +16,11 @@ from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
-from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.snapshot.keyed_state import KeyedStream
 from support import snapshots
 from support.canonical import Record, read_group, write_group
-from support.finished import assert_found
+from support.finished import assert_found, rescaled
 from support.pipeline import certify, plan_rescale
 from support.planting import Place, Result
 from support.slow import pairs_in_turn, slow
@@ -41,17 +39,10 @@ WITHOUT_HASHES = [(name, maximum) for name, maximum in CASES if maximum == "64"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Result]:
-    """Return a function that rescales a snapshot to another max parallelism, with all state in files."""
-
-    @cache
-    def make(name: str, maximum: str) -> Result:
-        target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
-            plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
-            certify(plan)
-        return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
-
-    return make
+    """Return a function that rescales a snapshot to another max parallelism."""
+    return cache(
+        lambda name, maximum: rescaled(name, tmp_path_factory.mktemp("finished"), "2", max_parallelism=[maximum])
+    )
 
 
 Groups = dict[int, list[Record]]

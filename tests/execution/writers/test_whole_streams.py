@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -38,11 +37,11 @@ from rescale.flink.slot import Slot
 from rescale.plan.new_streams import RekeyedHeapGroups, RekeyedTimers
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
-from rescale.runstate.places import places_of
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
-from support.pipeline import certify, execute_without_spark, plan_rescale
+from support.finished import rescaled
+from support.pipeline import execute_without_spark, plan_rescale
 from support.planting import Place, Result
 from support.rekeyed import contents
 from support.results import files_of, remove
@@ -114,15 +113,9 @@ def test_stream_may_have_many_parts(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
-    @cache
-    def make(maximum: str) -> Result:
-        target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
-            plan = planned(FIXTURES[1], target, 2, int(maximum))
-            certify(plan)
-        return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
-
-    return make
+    return cache(
+        lambda maximum: rescaled(FIXTURES[1], tmp_path_factory.mktemp("finished"), "2", max_parallelism=[maximum])
+    )
 
 
 def filled(groups: list[bytes | None]) -> list[int]:

@@ -13,4 +13,4 @@ from support.planting import Result
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
-    return cache(lambda name: rescaled(name, tmp_path_factory.mktemp("finished")))
+    return cache(lambda name: rescaled(name, tmp_path_factory.mktemp("finished"), "4"))

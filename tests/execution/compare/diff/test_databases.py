@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.runstate.places import places_of
 from rescale.snapshot.keyed_state import OtherKeyed
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -20,8 +19,7 @@ from support import snapshots
 from support.canonical import Record
 from support.databases import with_canonical
 from support.diffing import diff, edit_records, unlike
-from support.pipeline import execute_without_spark, plan_rescale
-from support.planting import Result
+from support.finished import rescaled
 from support.slow import slow, slow_but
 
 NAMES = [
@@ -35,14 +33,6 @@ QUICK = (CHURN, "1.20-rocksdb-heap-timers", "2-rocksdb-imported")
 
 def twin_of(name: str) -> Snapshot:
     return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-
-
-def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
-    """Rescale a committed snapshot into a target whose streams are all files, however small."""
-    with patch("rescale.planning.streams.inline.INLINE_LIMIT", -1):
-        plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **wanted)  # type: ignore[arg-type]
-        execute_without_spark(plan)
-    return Result(plan.source, folder / "target", Path(places_of(plan).candidate))
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name in QUICK, NAMES))
@@ -65,7 +55,7 @@ def test_directory_is_equal_to_its_copy_and_differs_from_one_of_another_moment(l
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
 def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
     """The source has the elements of the list in several files, as they were added."""
-    result = rescaled(CHURN, tmp_path, parallelism=["2"], format="canonical")
+    result = rescaled(CHURN, tmp_path, "2", format="canonical")
 
     def changed(records: list[Record]) -> list[Record]:
         return [records[0]._replace(value=records[0].value + b",more"), *records[1:]]
