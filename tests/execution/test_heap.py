@@ -54,7 +54,7 @@ def test_every_record_of_heap_state_is_in_the_result(
     assert diff_snapshots(snapshots.opened(name), result, InProcessTasks()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())
-    keyed = {state.name for operator in result.operators for h in operator.keyed_headers if h for state in h.states}
+    keyed = {state.name for operator in result.operators for state in operator.keyed_states}
     assert {state.state for state in unlike(difference)} & keyed == OF_ITS_TIME
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert sum(count for count, _ in counts) > 100

@@ -88,7 +88,7 @@ def test_prospects_list_every_state() -> None:
     for name in names():
         shown = opened(name)
         for foretold, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
-            held = {state.name for header in held_by.keyed_headers if header for state in header.states}
+            held = {state.name for state in held_by.keyed_states}
             held |= {state.name for stream in held_by.operator for state in stream.states}
             assert held <= {state.name for state in foretold.states}, name
 

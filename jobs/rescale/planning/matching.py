@@ -222,12 +222,7 @@ def _operators_in_the_way(
 
 
 def _states(operator: Operator) -> frozenset[StateSignature]:
-    keyed = {
-        StateSignature(state.name, state.state_type, state.raw)
-        for header in operator.keyed_headers
-        if header is not None
-        for state in header.states
-    }
+    keyed = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
     elements = set()
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed

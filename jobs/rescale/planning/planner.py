@@ -112,7 +112,7 @@ def make_plan(
 def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
-        keyed = {id(header): header for header in operator.keyed_headers if header is not None}
+        keyed = {id(header): header for header in operator.parsed_headers}
         elements = {id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None}
         yield from (header.key_serializer for header in keyed.values())
         states = [state for header in keyed.values() for state in header.states]
@@ -216,8 +216,7 @@ class _OperatorPlanner:
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of each keyed state that is not dropped, each once."""
-    known = [state for header in operator.keyed_headers if header is not None for state in header.states]
-    staying = [state for state in known if state.name not in operator.dropped_states]
+    staying = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
 
 

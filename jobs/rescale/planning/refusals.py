@@ -56,7 +56,7 @@ def refuse_unread(operator: Operator) -> None:
             found=f"other bytes in subtask {without_timers[0]}: the offsets of its key groups may be damaged",
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
-    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _UNREADABLE_KINDS]
+    foreign = [state for state in operator.keyed_states if state.kind in _UNREADABLE_KINDS]
     if foreign:
         raise UnsupportedError(
             "keyed state that ForSt keeps for the asynchronous state API cannot be read",
@@ -131,7 +131,7 @@ def refuse_names(operator: Operator, result_format: Format) -> None:
         return
     omitted = frozenset[str]() if are_databases else operator.dropped_states  # RocksDB opens dropped states, too
     advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
-    for name in dict.fromkeys(s.name for header in operator.keyed_headers if header for s in header.states):
+    for name in dict.fromkeys(state.name for state in operator.keyed_states):
         if name in omitted:
             continue
         if "\0" in name:

@@ -38,7 +38,7 @@ def lost_timers(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _lacks_timers(operator: Operator) -> bool:
-    states = [state for header in operator.keyed_headers if header is not None for state in header.states]
+    states = operator.keyed_states
     has_some = bool(operator.raw_keyed) or any(state.kind is StateKind.PRIORITY_QUEUE for state in states)
     return bool(operator.databases) and not has_some and any(map(_needs_timers, states))
 

@@ -19,6 +19,7 @@ from rescale.flink.metadata.handles import ChangelogHandle, DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.slot import Slot
+from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.moves import Move, moved_place
@@ -110,6 +111,16 @@ class Operator:
     def keyed_headers(self) -> list[KeyedHeader | None]:
         """Headers of all keyed streams, databases, changelogs and timers; None for one with an unknown serializer."""
         return [holder.parsed for holder in self.record_holders]
+
+    @property
+    def parsed_headers(self) -> list[KeyedHeader]:
+        """The keyed headers without unknown serializers."""
+        return [header for header in self.keyed_headers if header is not None]
+
+    @property
+    def keyed_states(self) -> list[StateMetaInfo]:
+        """The states of all parsed headers; a state is repeated for each header."""
+        return [state for header in self.parsed_headers for state in header.states]
 
     @property
     def record_holders(self) -> tuple[KeyedStateHolder, ...]:

@@ -38,7 +38,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     Raises `RequestError` if the operator has no such state with a TTL, and `UnsupportedError` if the last access of its
     rows cannot be read.
     """
-    states = [state for header in operator.keyed_headers if header is not None for state in header.states]
+    states = operator.keyed_states
     infos = [state for state in states if state.name == name]
     if not infos and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
@@ -68,7 +68,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             advice=Advice("do not name this state, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )
     with located(operator=operator.label):
-        for header in {header for header in operator.keyed_headers if header is not None}:
+        for header in set(operator.parsed_headers):
             age_rules(header, ((name, until),))
     size = sum(holder.size for holder in operator.managed_keyed)
     return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)

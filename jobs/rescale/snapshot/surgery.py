@@ -165,8 +165,7 @@ def as_dropped(operator: Operator) -> Dropped:
 
 
 def _lost_states(operator: Operator) -> Iterator[LostState]:
-    headers = [header for header in operator.keyed_headers if header is not None]
-    yield from dict.fromkeys(LostState(s.name, s.state_type, None) for header in headers for s in header.states)
+    yield from dict.fromkeys(LostState(state.name, state.state_type, None) for state in operator.keyed_states)
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
         yield LostState("keyed state", "of an unknown serializer", None)
     if operator.own_raw_keyed:

@@ -78,12 +78,10 @@ def test_age_needs_the_time_of_the_snapshot() -> None:
 
 def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:
     (operator,) = (operator for operator in EVERYTHING.operators if operator.label == "states")
-    (header,) = {header for header in operator.keyed_headers if header is not None}
-    maps = next(state for state in header.states if state.name == MAPS)
+    maps = next(state for state in operator.keyed_states if state.name == MAPS)
     custom = SerializerSnapshot("com.example.MapSnapshot", 1, b"")
     foreign = tuple((key, custom if key == SerializerKey.VALUE else of) for key, of in maps.serializers)
-    states = tuple(replace(state, serializers=foreign) if state is maps else state for state in header.states)
-    changed = SimpleNamespace(keyed_headers=(replace(header, states=states),), label="states")
+    changed = SimpleNamespace(keyed_states=[replace(maps, serializers=foreign)], label="states")
     with pytest.raises(UnsupportedError, match="the format of a map state") as caught:
         old_rows(cast(Operator, changed), MAPS, milliseconds(NOON))
     assert (caught.value.operator, caught.value.state) == ("states", MAPS)

@@ -94,5 +94,5 @@ def _check_key_ends(operator: Operator) -> None:
 
     States that are left out count, too, because validation reads their records.
     """
-    for header in dict.fromkeys(filter(None, operator.keyed_headers)):
+    for header in dict.fromkeys(operator.parsed_headers):
         check_key_ends(header)

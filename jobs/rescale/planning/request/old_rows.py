@@ -27,7 +27,7 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
     """
     dropped_rows: list[OldRows] = []
     for state, age in ages.items():
-        operator, name = find_state(snapshot.operators, state, _has_keyed)
+        operator, name = find_state(snapshot.operators, state, _has_keyed_state)
         if operator.operator_id in dropped:
             raise RequestError(
                 "an operator is dropped, and old rows of one of its states as well",
@@ -41,9 +41,8 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collectio
     return tuple(dropped_rows)
 
 
-def _has_keyed(operator: Operator, name: str) -> bool:
-    headers = [header for header in operator.keyed_headers if header is not None]
-    return any(state.name == name for header in headers for state in header.states)
+def _has_keyed_state(operator: Operator, name: str) -> bool:
+    return any(state.name == name for state in operator.keyed_states)
 
 
 def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:

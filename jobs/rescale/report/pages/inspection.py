@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
@@ -145,8 +144,9 @@ def _is_forst(snapshot: Snapshot) -> bool:
 
     If a job on ForSt uses the older state API, its state looks like RocksDB's, and the result is False.
     """
-    headers = [header for operator in snapshot.operators for header in _headers(operator)]
-    return any(state.kind is StateKind.KEY_VALUE_V2 for header in headers for state in header.states)
+    return any(
+        state.kind is StateKind.KEY_VALUE_V2 for operator in snapshot.operators for state in operator.keyed_states
+    )
 
 
 _KINDS = {
@@ -176,7 +176,7 @@ def _written_by(snapshot: Snapshot) -> str:
 
 def _operator(operator: Operator) -> InspectedOperator:
     entry = operator.entry
-    headers = _headers(operator)
+    headers = operator.parsed_headers
     keyed = [*operator.managed_keyed, *operator.raw_keyed]
     return InspectedOperator(
         operator_id=entry.operator_id,
@@ -197,10 +197,9 @@ def _operator(operator: Operator) -> InspectedOperator:
 def _states(operator: Operator) -> list[InspectedState]:
     """Return the keyed states that the headers list, and the operator states with the number of their elements."""
     states: dict[str, InspectedState] = {}
-    for header in _headers(operator):
-        for state in header.states:
-            content = ", ".join(map(type_name, state.content_serializers))
-            states.setdefault(state.name, InspectedState(state.name, state.state_type, content))
+    for state in operator.keyed_states:
+        content = ", ".join(map(type_name, state.content_serializers))
+        states.setdefault(state.name, InspectedState(state.name, state.state_type, content))
     elements: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     for slot, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
@@ -215,11 +214,6 @@ def _states(operator: Operator) -> list[InspectedState]:
         number = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
         result.append(InspectedState(name, mode, f"{number}, {human_bytes(size)}", size))
     return result
-
-
-def _headers(operator: Operator) -> list[KeyedHeader]:
-    """Return the keyed headers that could be parsed."""
-    return [header for header in operator.keyed_headers if header is not None]
 
 
 def _remarks(operator: Operator) -> Iterable[str]:

@@ -100,10 +100,9 @@ def test_headers_are_compared_as_bytes_only_if_one_has_an_unknown_serializer() -
 
 def test_types_of_states_are_listed_by_name() -> None:
     some = keyed(keyed_state("count"), keyed_state("names", STRING, "LIST"))
-    pair = OperatorPair("id", "counts", (some, None))
-    assert state_types(pair, some) == {"count": "VALUE Long", "names": "LIST String"}
-    assert state_types(pair, replace(some, dropped_states=frozenset({"count"}))) == {"names": "LIST String"}
-    assert state_types(pair, None) == {}
+    assert state_types(some) == {"count": "VALUE Long", "names": "LIST String"}
+    assert state_types(replace(some, dropped_states=frozenset({"count"}))) == {"names": "LIST String"}
+    assert state_types(None) == {}
 
 
 def test_all_types_that_subtasks_registered_for_a_state_are_listed() -> None:

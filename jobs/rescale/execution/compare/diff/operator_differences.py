@@ -33,7 +33,7 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     any_partly_finished = a.partially_finished or b.partially_finished
     if finished[0] != finished[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
-    keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
+    keys = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
     if all(keys) and keys[0] != keys[1]:
         yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
     yield from _coordinator_names(a, b)
@@ -68,11 +68,12 @@ def _finish_text(operator: Operator) -> str:
     return f"finished in subtasks {', '.join(map(str, finished))}" if finished else "running"
 
 
-def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
+def state_types(operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's keyed states by name, from headers without unknown serializers."""
-    dropped_states = operator.dropped_states if operator is not None else ()
-    infos = [info for header in pair.headers(operator) for info in header.states]
-    return {info.name: _type_text(info) for info in infos if info.name not in dropped_states}
+    if operator is None:
+        return {}
+    staying = (state for state in operator.keyed_states if state.name not in operator.dropped_states)
+    return {state.name: _type_text(state) for state in staying}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:

@@ -62,10 +62,6 @@ class OperatorPair:
         """Whether keyed state is compared record by record."""
         return all(_delimits_records(holder) for side in self.sides for holder in self.holders(side))
 
-    def headers(self, operator: Operator | None) -> list[KeyedHeader]:
-        """Return the operator's keyed headers without unknown serializers."""
-        return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
-
 
 def _delimits_records(holder: KeyedStateHolder) -> bool:
     return holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed)

@@ -91,7 +91,7 @@ class _Comparison:
         a, b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
         a = {name: digest for name, digest in a.items() if name not in dropped_states}
-        types = [state_types(pair, operator) for operator in pair.sides]
+        types = [state_types(operator) for operator in pair.sides]
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.is_compared_by_record else []
         amounts = {name: (_amount_of(a.get(name)), _amount_of(b.get(name))) for name in names}
         differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
