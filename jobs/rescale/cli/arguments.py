@@ -10,7 +10,7 @@ from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import VARIABLE, Cluster, cluster_of_environment
 from rescale.options.command_line import add_options, values_of
-from rescale.options.option import Group, Option
+from rescale.options.option import Group
 from rescale.options.rows import option
 from rescale.options.spark_master import MASTERS, is_master
 from rescale.options.text_files import read_text
@@ -41,12 +41,7 @@ def add_request_options(
     """Add the options of a request to a command; `changed_job` is the help of the option group for changed jobs."""
     groups = {Group.SHAPE: _SHAPE_HELP} if shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
-    add_options(parser, command, groups, _complete_operator_names)
-
-
-def _complete_operator_names(row: Option, action: argparse.Action) -> None:
-    if row.after_operator is not None:
-        complete_operators(action, row.after_operator)
+    add_options(parser, command, groups, complete_operators)
 
 
 def add_for_flink(parser: argparse.ArgumentParser) -> None:

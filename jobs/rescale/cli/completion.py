@@ -6,6 +6,7 @@ import argparse
 from functools import partial
 
 from rescale.flink.metadata.reader import read_metadata
+from rescale.options.option import Option
 from rescale.options.text_files import read_text
 from rescale.planning.request.request import parse_uids
 from rescale.snapshot.reading.discovery import find_metadata
@@ -24,9 +25,10 @@ def complete(parser: argparse.ArgumentParser) -> None:
     argcomplete.autocomplete(parser)
 
 
-def complete_operators(action: argparse.Action, end: str = "=") -> None:
-    """Complete the value of an option with the operators of SOURCE, each followed by `end`, as in `UID=…`."""
-    action.completer = partial(_operator_uids, end)  # type: ignore[attr-defined]
+def complete_operators(row: Option, action: argparse.Action) -> None:
+    """Complete a value that begins with an operator with those of SOURCE, as in `UID=…`."""
+    if row.after_operator is not None:
+        action.completer = partial(_operator_uids, row.after_operator)  # type: ignore[attr-defined]
 
 
 def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:

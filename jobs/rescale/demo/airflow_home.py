@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rescale.demo.processes import free_port, run_to_end
+from rescale.demo.processes import failure, free_port, running
 from rescale.storage.files import owned
 from rescale.text.errors import RequestError
 
@@ -92,7 +92,9 @@ class AirflowHome:
         owned.make_folder(self._scratch)
         owned.write_new(self._passwords, json.dumps(dict.fromkeys(self.users, self.password)).encode())
         log = self.folder / "migrate.log"
-        run_to_end(airflow("db", "migrate"), self.environment, log, "the migration of Airflow's database")
+        with running(airflow("db", "migrate"), self.environment, log) as process:
+            if process.wait():
+                raise failure("the migration of Airflow's database failed", log)
 
 
 def airflow(*arguments: str) -> list[str]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -29,7 +29,7 @@ from rescale.text.errors import RescaleError
 Process = subprocess.Popen[bytes]
 
 _PROCESS_MARK = "RESCALE_DEMO_PROCESS"
-_DEMO_MARK = "RESCALE_DEMO"
+DEMO_MARK = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
 """Variable that keeps `setproctitle`, with which Airflow names its processes, from overwriting their environment."""
 
@@ -78,11 +78,11 @@ def demo_folder() -> Iterator[Path]:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
         safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # do not import a `random.py` in the working directory
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
-        os.environ[_DEMO_MARK] = mark
+        os.environ[DEMO_MARK] = mark
         try:
             yield folder
         finally:
-            del os.environ[_DEMO_MARK]
+            del os.environ[DEMO_MARK]
             guard.communicate()  # closes the pipe and waits for the guard
 
 
@@ -118,20 +118,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
             )
         yield process
     finally:
-        _end_processes(_PROCESS_MARK, mark)
-
-
-def ask_to_end(processes: Iterable[Process]) -> None:
-    """Send SIGTERM to all processes, so that they end at the same time."""
-    for process in processes:
-        process.terminate()
-
-
-def run_to_end(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
-    """Run a process to its end. Raises `RescaleError` with the end of its log if it fails."""
-    with running(command, environment, log) as process:
-        if process.wait():
-            raise failure(f"{what} failed", log)
+        end_processes(_PROCESS_MARK, mark)
 
 
 def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
@@ -151,12 +138,7 @@ def failure(what: str, log: Path) -> RescaleError:
     return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_LAST_LINES:]]))
 
 
-def end_demo(mark: str) -> None:
-    """End all processes that a demo has started."""
-    _end_processes(_DEMO_MARK, mark)
-
-
-def _end_processes(variable: str, mark: str) -> None:
+def end_processes(variable: str, mark: str) -> None:
     """End all processes with the mark: first by SIGTERM, then by SIGKILL, until none is left."""
     processes = _marked_processes(variable, mark)
     for process in processes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
-from rescale.demo.processes import Process, ask_to_end, demo_folder, failure, interrupted_once, running, wait_until
+from rescale.demo.processes import Process, demo_folder, failure, interrupted_once, running, wait_until
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
@@ -66,7 +66,8 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
             name: stack.enter_context(running(command, home.environment, component_log(home, name)))
             for name, command in component_commands(home).items()
         }
-        stack.callback(ask_to_end, processes.values())
+        for process in processes.values():
+            stack.callback(process.terminate)  # all end at the same time
         for name, ready in (
             ("api-server", lambda: bool(_health(home))),
             ("scheduler", lambda: _is_healthy(home, "scheduler")),

@@ -132,7 +132,7 @@ def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mappin
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
-        restore=_restore_result(plan),
+        restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
         flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
@@ -195,11 +195,6 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
             needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
             seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + needed
     return max(seconds.values(), default=0.0)
-
-
-def _restore_result(plan: Plan) -> float:
-    """Return the seconds in which Flink restores the result; a subtask reads only its own state."""
-    return _slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators])
 
 
 def _format_restores(plan: Plan) -> Iterator[FormatRestore]:

@@ -29,7 +29,8 @@ def has_shape(job: Job, request: Request) -> bool:
     selectors = [*request.parallelism, *request.max_parallelism]
     names_only_vertices = {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
     has_requested_shape = names_only_vertices and all(
-        _requested_shape(vertex, request) == _vertex_shape(vertex) for vertex in job.vertices
+        _requested_shape(vertex, request) == Shape(vertex.parallelism, vertex.max_parallelism)
+        for vertex in job.vertices
     )
     return has_requested_shape and changes_shape_only(request)
 
@@ -105,10 +106,6 @@ def _names_only_vertices(job: Job, request: Request) -> bool:
 
 def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
     return _requested_shape(vertex, request).max_parallelism == vertex.max_parallelism
-
-
-def _vertex_shape(vertex: Vertex) -> Shape:
-    return Shape(vertex.parallelism, vertex.max_parallelism)
 
 
 def _requested_shape(vertex: Vertex, request: Request) -> Shape:

@@ -216,10 +216,6 @@ def _subsets(fields: _Fields) -> Iterator[_Fields]:
     return itertools.chain.from_iterable(itertools.combinations(fields, n) for n in range(1, len(fields) + 1))
 
 
-def _permutations(fields: _Fields) -> Iterator[_Fields]:
-    return itertools.permutations(fields)
-
-
 def _arrangements(fields: _Fields) -> Iterator[_Fields]:
     return itertools.chain.from_iterable(itertools.permutations(fields, n) for n in range(1, len(fields) + 1))
 
@@ -227,7 +223,7 @@ def _arrangements(fields: _Fields) -> Iterator[_Fields]:
 _ORDERS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]]], ...] = (
     (lambda _: 1, _whole),
     (lambda n: 2**n - 1, _subsets),
-    (math.factorial, _permutations),
+    (math.factorial, itertools.permutations),
     (lambda n: sum(math.perm(n, k) for k in range(1, n + 1)), _arrangements),
 )
 """Kinds of arrangements: a function for the number of arrangements of n fields, and a function that yields them."""

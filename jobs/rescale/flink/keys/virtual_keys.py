@@ -19,13 +19,8 @@ def _long_hash(value: int) -> int:
     return (value ^ value >> 32) & 0xFFFFFFFF
 
 
-def _string_hash(value: int) -> int:
-    """Return `String.hashCode` of the number in decimal."""
-    return java_string_hash(str(value))
-
-
 HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
-    {"int": lambda value: value, "long": _long_hash, "string": _string_hash}
+    {"int": lambda value: value, "long": _long_hash, "string": lambda value: java_string_hash(str(value))}
 )
 """Functions that return the Java `hashCode` of a small number from 0 up, by type of key.
 

@@ -26,11 +26,11 @@ from rescale.text.names import first_of
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
     refused = [
-        op for op in operators if op.partially_finished and _would_change(op, _new_shape(op, shapes), request.format)
+        op for op in operators if op.partially_finished and _would_change(op, shapes[op.operator_id], request.format)
     ]
     if not refused:
         return
-    first, new = refused[0], _new_shape(refused[0], shapes)
+    first, new = refused[0], shapes[refused[0].operator_id]
     kept, no_format = _kept_shape(first, new), "" if request.format is Format.KEEP else ", the format of the source"
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
@@ -39,10 +39,6 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
         found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
         advice=_advice(operators, shapes, request, refused),
     )
-
-
-def _new_shape(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
-    return shapes[operator.operator_id]
 
 
 def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bool:
@@ -56,7 +52,7 @@ def _advice(
     operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
 ) -> Advice:
     partly_finished = [operator for operator in operators if operator.partially_finished]
-    kept = {operator.operator_id: _kept_shape(operator, _new_shape(operator, shapes)) for operator in partly_finished}
+    kept = {operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished}
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
     no_format = any(_would_change(operator, allowed[operator.operator_id], request.format) for operator in refused)
@@ -66,7 +62,7 @@ def _advice(
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
         "which is right for a source whose coordinator assigns its splits"
     )
-    same_maxima = all(_new_shape(op, shapes).max_parallelism == op.max_parallelism for op in operators)
+    same_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP
     again = Advice("; or run them again, if the job allows it: ", mention("restart", selector(refused[0])))
     return Advice(name, also, again, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")

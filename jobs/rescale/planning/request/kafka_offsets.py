@@ -232,7 +232,7 @@ def _parse_row(place: str, row: dict[str, object]) -> OffsetRow:
             expected=f"a topic, and the number of a partition, or {ALL} for all",
             found=f"{topic!r}, {partition!r}",
         )
-    start = _parse_offset(offset)
+    start = StartAt(offset) if offset in [*StartAt] else _parse_number(offset)
     if offset != DROP and start is None:
         raise RequestError(f"{place} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset))
     if number is None and isinstance(start, int):
@@ -243,10 +243,6 @@ def _parse_row(place: str, row: dict[str, object]) -> OffsetRow:
             advice="give each partition a row of its own, because partitions have different records",
         )
     return OffsetRow(operator, topic, number, start)
-
-
-def _parse_offset(text: str) -> int | StartAt | None:
-    return StartAt(text) if text in [*StartAt] else _parse_number(text)
 
 
 def _parse_number(text: str) -> int | None:

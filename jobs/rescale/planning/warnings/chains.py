@@ -14,12 +14,6 @@ _MOST_SHOWN = 5
 """Largest number of operators that a warning names."""
 
 
-def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield warnings about chains whose operators get new shapes; `changed` are the operators with another shape."""
-    yield from _shared_maximum_warnings(snapshot.operators, changed, shapes)
-    yield from generated_id_warnings(snapshot, shapes)
-
-
 def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[str]:
     """Yield a warning if a job leaves or reaches parallelism 1, and operators with state may have generated ids.
 
@@ -59,7 +53,7 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
     ]
 
 
-def _shared_maximum_warnings(
+def shared_maximum_warnings(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning about operators with one subtask that may be chained to an operator with max parallelism 1.

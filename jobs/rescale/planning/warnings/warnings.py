@@ -11,7 +11,7 @@ from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.warnings.chains import chain_warnings
+from rescale.planning.warnings.chains import generated_id_warnings, shared_maximum_warnings
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
@@ -49,7 +49,7 @@ def request_warnings(
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
-    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _old_shape(o)]
+    changed = [o for o in snapshot.operators if shapes[o.operator_id] != Shape(o.parallelism, o.max_parallelism)]
     for operator in snapshot.operators:
         if operator.max_parallelism == 1 and changed and operator not in changed:
             yield (
@@ -63,7 +63,8 @@ def request_warnings(
             "nothing in the snapshot confirms how they hash: the hash of their type is used without proof"
         )
     yield from _parallelism_warnings(snapshot.operators, changed, shapes)
-    yield from chain_warnings(snapshot, changed, shapes)
+    yield from shared_maximum_warnings(snapshot.operators, changed, shapes)
+    yield from generated_id_warnings(snapshot, shapes)
     maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
         yield from _max_parallelism_warnings(maxima, shapes)
@@ -196,10 +197,6 @@ def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shap
 
 def _either(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
-
-
-def _old_shape(operator: Operator) -> Shape:
-    return Shape(operator.parallelism, operator.max_parallelism)
 
 
 def _is_aligned(operator: Operator) -> bool:

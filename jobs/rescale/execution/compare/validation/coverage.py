@@ -27,7 +27,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.planning.request.operator_shapes import Shape
 from rescale.runstate.certificate import Certificate, refuse_changed_metadata
-from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
@@ -301,14 +301,10 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
             (f"the states of subtask {old_database.subtask}", old_database.header_extent, new_database.header_extent),
             *(
                 (source_file.name, source_file.extent, result_file.extent)
-                for source_file, result_file in zip(*_files_by_name(old_database, new_database), strict=True)
+                for source_file, result_file in zip(sorted(old_database.files), sorted(new_database.files), strict=True)
             ),
         )
     ]
-
-
-def _files_by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
-    return (sorted(database.files) for database in databases)
 
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:

@@ -45,7 +45,7 @@ def check_inline_names(result: Snapshot) -> None:
                 file_name = re.escape(inline.local_name)
                 end = (
                     f"-(?:(?:{_COPIED_FROM_BASE})?{file_name}|{_REWRITTEN_TABLE})"
-                    if _is_table(inline)
+                    if (inline.local_name or "").endswith(".sst")
                     else f"-{file_name}"
                 )
             match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){end}", inline.stream.name)
@@ -62,10 +62,6 @@ def check_inline_names(result: Snapshot) -> None:
                 )
             digest = match[1]
             seen.add(inline.stream.name)
-
-
-def _is_table(inline: _ExpectedName) -> bool:
-    return inline.local_name is not None and inline.local_name.endswith(".sst")
 
 
 def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:
