@@ -72,8 +72,7 @@ File = TypeVar("File", bound=ByteSink)
 class WrittenTable(Generic[File]):
     """A finished SST file of `size` bytes, written to `file`; `number` counts the files of its writer from 0 on.
 
-    The file has `rows` rows, of which `deletes` are deletes, with keys from `smallest` to `largest`. `kinds` are the
-    kinds of its first and last row.
+    The file has `rows` rows with keys from `smallest` to `largest`. `kinds` are the kinds of its first and last row.
     """
 
     file: File
@@ -82,8 +81,7 @@ class WrittenTable(Generic[File]):
     rows: int
     smallest: bytes
     largest: bytes
-    deletes: int = 0
-    kinds: tuple[int, int] = (VALUE, VALUE)
+    kinds: tuple[int, int]
 
 
 class TableWriter(Generic[File]):
@@ -211,7 +209,6 @@ class TableWriter(Generic[File]):
             rows=int(numbers[loop.ROWS]),
             smallest=self._first,
             largest=self._last[: numbers[loop.LAST]].tobytes(),
-            deletes=int(numbers[loop.DELETES]),
             kinds=(self._first_kind, int(numbers[loop.KIND])),
         )
         self._begin_anew()

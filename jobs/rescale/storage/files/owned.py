@@ -215,7 +215,7 @@ def remove_folder(folder: Path) -> None:
             remove_folder(folder.parent)
 
 
-def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
+def remove_tree(folder: Path, identity: Identity, last: str) -> None:
     """Remove a directory and its content if it still has this identity; the file `last` is removed after all others.
 
     Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
@@ -225,9 +225,8 @@ def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
             _remove_content(descriptor, mount_of(descriptor), last)
-            if last:
-                with suppress(FileNotFoundError):
-                    os.unlink(last, dir_fd=descriptor)
+            with suppress(FileNotFoundError):
+                os.unlink(last, dir_fd=descriptor)
         os.rmdir(folder.name, dir_fd=above)
     _made.discard(identity)
 
