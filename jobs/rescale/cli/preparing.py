@@ -12,13 +12,13 @@ from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request
 from rescale.report.documents import Preparation
-from rescale.report.pages.preparation import preparation, preparation_text
 from rescale.report.step_results import PreparedFiles
 from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.runstate.places import prepared_place
 from rescale.runstate.preparation import begin_preparing
 from rescale.runstate.step import Step
 from rescale.text.errors import RequestError, SnapshotError
+from rescale.text.units import counted, human_bytes
 
 _ATTEMPTS = 5
 """Number of attempts to copy files of the newest checkpoint before Flink deletes it."""
@@ -33,7 +33,7 @@ def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
             found="both",
         )
     document = _copy_ahead(request_of(arguments), output, arguments.master)
-    output.answer(document, lambda: preparation_text(document))
+    output.answer(document, lambda: _text(document))
 
 
 def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
@@ -51,10 +51,24 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
             plan = newest
         else:
-            return preparation(plan, result.read(PreparedFiles))
+            done = result.read(PreparedFiles)
+            left = plan.bytes_moved - done.bytes
+            return Preparation(plan.target, plan.source, done.files, done.bytes, done.new_files, done.new_bytes, left)
     raise AssertionError
 
 
 def _plan_ahead(request: Request) -> Plan:
     with waiting(f"reading {request.source}"):
         return prepare(request, ahead=True).plan
+
+
+def _text(document: Preparation) -> str:
+    files = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
+    new = f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
+    return "\n".join(
+        (
+            f"{document.target} is prepared: it has {files}",
+            f"{new}; a run from this checkpoint would still write {human_bytes(document.bytes_left)}",
+            "repeat this for newer checkpoints; then run from the last one without --prepare",
+        )
+    )

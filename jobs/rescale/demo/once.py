@@ -6,15 +6,19 @@ import json
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable
 
+from tabulate import tabulate
+
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
-from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
 from rescale.demo.processes import demo_folder, failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.places import certificate_place
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.text.units import counted, human_bytes
@@ -67,7 +71,7 @@ def _show_result(say: PrintLine, target: str) -> None:
     certificate = read_certificate(target)
     operators = counted(len(certificate.operators), "operator")
     say("")
-    say(before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
+    say(_before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
     say("")
     say(f"verdict:       {certificate.verdict}: {operators}, {human_bytes(certificate.bytes)} compared")
     say(textwrap.fill(f"proves:        {certificate.proves}", _WIDTH, subsequent_indent=" " * 15))
@@ -75,3 +79,39 @@ def _show_result(say: PrintLine, target: str) -> None:
     say(f"result:        {target}")
     say(f"start the job: {certificate.start}")
     say("")
+
+
+def _before_and_after(before: Snapshot, after: Snapshot) -> str:
+    """Return a table of all operators with state, with a row for each old or new subtask."""
+    results = {operator.operator_id: operator for operator in after.operators}
+    rows = []
+    for old in before.operators:
+        new = results[old.operator_id]
+        if not old.bytes:
+            continue
+        for subtask in range(max(old.parallelism, new.parallelism)):
+            label = old.label if subtask == 0 else ""
+            rows.append((label, subtask, _share(old, subtask), _share(new, subtask)))
+    return tabulate(rows, headers=("operator", "subtask", "before", "after"), disable_numparse=True)
+
+
+def _share(operator: Operator, subtask: int) -> str:
+    if subtask >= operator.parallelism:
+        return "-"
+    parts = [_keys(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
+    parts += [_elements(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
+    return "; ".join(parts)
+
+
+def _keys(stream: KeyedStream) -> str:
+    own = stream.key_groups
+    return f"key groups {own.first}-{own.last}, {human_bytes(stream.extent.length)}"
+
+
+def _elements(stream: ElementStream) -> str:
+    """Return the number of elements by distribution mode, such as `3 split, 4 union elements`."""
+    counts = Counter(state.mode.name.partition("_")[0].lower() for state in stream.states for _ in state.elements)
+    if len(counts) == 1:
+        ((mode, count),) = counts.items()
+        return counted(count, f"{mode} element")
+    return ", ".join(f"{count} {mode}" for mode, count in counts.items()) + " elements"
