@@ -67,6 +67,14 @@ def end_of(xcoms: XComField, states: dict[str, str]) -> Any:
     )
 
 
+def output_of_end(instance: Any, *, has_job: bool = True) -> Any:
+    """Run the last task of a DAG with or without a job, and return its output."""
+    with DAG("a-dag", schedule=None) as dag:
+        job_end_task([LOOK]) if has_job else end_task(after_publication=[])
+    end: Any = dag.get_task("end")
+    return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+
+
 @pytest.mark.parametrize(
     ("planned", "sentence"),
     [
@@ -108,22 +116,16 @@ def test_run_with_a_failed_task_is_not_skipped_as_nothing_to_do(failed: str, sen
     """A skipped run would be green, though its job may not run."""
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
     instance = end_of(xcoms, {"plan": "skipped", failed: "failed"})
-    with DAG("a-dag", schedule=None) as dag:
-        job_end_task([LOOK])
-    end: Any = dag.get_task("end")
     with pytest.raises(TaskEnded, match=sentence):
-        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+        output_of_end(instance)
 
 
 def test_run_with_nothing_to_do_whose_job_went_back_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "skip_task", Mock(side_effect=AirflowSkipException))
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
     instance = end_of(xcoms, {"plan": "skipped", "go_back": "success"})
-    with DAG("a-dag", schedule=None) as dag:
-        job_end_task([LOOK])
-    end: Any = dag.get_task("end")
     with pytest.raises(AirflowSkipException):
-        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+        output_of_end(instance)
 
 
 @pytest.fixture
@@ -147,11 +149,8 @@ def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = 
     """
     states = {"go_back": back, **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
     instance = end_of(xcoms, states)
-    with DAG("a-dag", schedule=None) as dag:
-        job_end_task([LOOK]) if has_job else end_task(after_publication=[])
-    end: Any = dag.get_task("end")
     try:
-        return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+        return output_of_end(instance, has_job=has_job)
     except TaskEnded as task_ended:
         return task_ended.error
 

@@ -157,17 +157,9 @@ def test_two_runs_of_the_same_plan_at_once_do_no_harm(case: Case, times: int) ->
         assert_right(target)
 
 
-def test_store_that_ignores_conditions_is_refused_unless_accepted(case: Case) -> None:
-    target, faults = case.target(), case.faults(Kind.UNCONDITIONAL)
-    assert case.run(target, faults) == 3
-    assert "--accept-unconditional-publish" in warm.output(faults)
-    assert open_store(target).list(target) == []
-    assert case.run(target, faults, "--accept-unconditional-publish") == 0
-    assert_right(target)
-
-
-def test_store_that_refuses_conditions_is_refused_unless_accepted(case: Case) -> None:
-    target, faults = case.target(), case.faults(Kind.REFUSED)
+@pytest.mark.parametrize("kind", [Kind.UNCONDITIONAL, Kind.REFUSED])
+def test_store_that_ignores_or_refuses_conditions_is_refused_unless_accepted(case: Case, kind: Kind) -> None:
+    target, faults = case.target(), case.faults(kind)
     assert case.run(target, faults) == 3
     assert "--accept-unconditional-publish" in warm.output(faults)
     assert open_store(target).list(target) == []

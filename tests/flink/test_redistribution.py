@@ -98,12 +98,13 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
 
 
 @pytest.mark.parametrize(
-    ("states", "every", "order"),
+    ("states", "every", "subtasks", "order"),
     [
-        (12, 1, "79190 71271 31676 7919 55433 47514 87109 15838 63352 39595 23757 0"),
-        (13, 1, "79190 71271 7919 31676 55433 47514 87109 15838 95028 63352 39595 23757 0"),
+        (12, 1, 1, "79190 71271 31676 7919 55433 47514 87109 15838 63352 39595 23757 0"),
+        (13, 1, 1, "79190 71271 7919 31676 55433 47514 87109 15838 95028 63352 39595 23757 0"),
         (
             24,
+            1,
             1,
             "71271 31676 158380 142542 118785 55433 126704 102947 95028 150461 39595 23757 79190 7919 47514 174218 "
             "87109 134623 15838 182137 63352 166299 110866 0",
@@ -111,39 +112,28 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
         (
             25,
             1,
+            1,
             "71271 31676 158380 118785 55433 142542 126704 102947 95028 150461 39595 23757 190056 79190 7919 47514 "
             "174218 87109 134623 15838 182137 63352 166299 110866 0",
         ),
-        (26, 2, "79190 31676 158380 142542 47514 174218 126704 15838 95028 63352 110866 190056 0"),
-        (30, 3, "71271 213813 118785 142542 47514 95028 166299 23757 190056 0"),
+        (26, 2, 1, "79190 31676 158380 142542 47514 174218 126704 15838 95028 63352 110866 190056 0"),
+        (30, 3, 1, "71271 213813 118785 142542 47514 95028 166299 23757 190056 0"),
+        (13, 1, 2, "71271 31676 55433 95028 39595 23757 79190 7919 47514 87109 15838 63352 0"),
+        (26, 2, 2, "31676 158380 142542 126704 95028 190056 79190 47514 174218 15838 63352 110866 0"),
     ],
 )
 def test_map_of_a_handle_orders_all_states_and_map_of_the_repartitioner_those_of_one_mode(
-    states: int, every: int, order: str
+    states: int, every: int, subtasks: int, order: str
 ) -> None:
-    """The orders are from two such maps of Java 17.
+    """The orders are from two such maps of Java 17, for `subtasks` that list the same states.
 
-    The first one was created with room for `states` states, of which each `every`-th is split.
+    The first one was created with room for `states` states, of which each `every`-th is split. The second one grows
+    before it looks a state up.
     """
     layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
-    new = redistribute([layout], len(order.split()))
+    new = redistribute([layout] * subtasks, subtasks * len(order.split()))
     met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
-    assert [name.removeprefix("state-") for name in met] == order.split()
-
-
-@pytest.mark.parametrize(
-    ("states", "every", "order"),
-    [
-        (13, 1, "71271 31676 55433 95028 39595 23757 79190 7919 47514 87109 15838 63352 0"),
-        (26, 2, "31676 158380 142542 126704 95028 190056 79190 47514 174218 15838 63352 110866 0"),
-    ],
-)
-def test_map_of_the_repartitioner_grows_before_it_looks_a_state_up(states: int, every: int, order: str) -> None:
-    """The orders are from such maps of Java 17, for two subtasks that list the same states."""
-    layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
-    new = redistribute([layout, layout], 2 * len(order.split()))
-    met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
-    assert [name.removeprefix("state-") for name in dict.fromkeys(met)] == order.split()
+    assert [name.removeprefix("state-") for name in met] == [name for name in order.split() for _ in range(subtasks)]
 
 
 def test_same_parallelism_leaves_all_elements_in_place() -> None:

@@ -52,23 +52,22 @@ def test_a_run_is_resumed_by_a_release_that_words_its_warnings_differently(tmp_p
     assert read_certificate(plan.target).warnings == plan.warnings
 
 
+def assert_occupied_by(plan: Plan, file: str) -> None:
+    open_store(plan.target).put(f"{plan.target}/{file}", b"whose?")
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plan)
+    assert file in str(caught.value.found)
+
+
 def test_target_with_a_file_of_an_unplanned_stream_is_not_claimed_again(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"])
     claim(plan)
-    other = f"{'0' * 32}-keyed-0-{plan.digest[:8]}-000010.sst"
-    open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
-    with pytest.raises(RequestError, match="occupied") as caught:
-        claim(plan)
-    assert other in str(caught.value.found)
+    assert_occupied_by(plan, f"{'0' * 32}-keyed-0-{plan.digest[:8]}-000010.sst")
 
 
 def test_target_with_a_second_file_of_a_one_file_stream_is_not_claimed(tmp_path: Path) -> None:
     plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
-    other = f"{min(planned_names(plan).names)}-000010.sst"
-    open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
-    with pytest.raises(RequestError, match="occupied") as caught:
-        claim(plan)
-    assert other in str(caught.value.found)
+    assert_occupied_by(plan, f"{min(planned_names(plan).names)}-000010.sst")
 
 
 def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

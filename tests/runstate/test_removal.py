@@ -35,6 +35,19 @@ def uris_around(plan: Plan) -> list[str]:
     return [entry.uri for entry in open_store(plan.target).list(str(Path(plan.target).parent))]
 
 
+def deletions(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Return a list to which each request for deletions adds its URIs."""
+    store, batches = open_store(plan.target), list[list[str]]()
+    delete = store.delete
+
+    def noted(uris: Iterable[str]) -> None:
+        batches.append([*uris])
+        delete(batches[-1])
+
+    monkeypatch.setattr(store, "delete", noted)
+    return batches
+
+
 def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: Plan) -> None:
     certify(plan)
     put_document(places_of(plan).plan_page, b"a plan")
@@ -153,16 +166,9 @@ def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
 ) -> None:
     """In this order a discard that is killed at any point can be repeated, and no run begins over the files it left."""
     certify(plan)
-    store = open_store(plan.target)
-    delete, order = store.delete, []
-
-    def noted(uris: Iterable[str]) -> None:
-        uris = list(uris)
-        order.extend(Path(uri).name for uri in uris)
-        delete(uris)
-
-    monkeypatch.setattr(store, "delete", noted)
+    batches = deletions(plan, monkeypatch)
     discard(plan.target)
+    order = [Path(uri).name for batch in batches for uri in batch]
     assert order[0] == "certificate.json"
     assert order[-3:] == ["claim", f"plan-{plan.digest}.json", "discarding"]
     assert len(order) == len(set(order))
@@ -173,13 +179,7 @@ def test_discard_deletes_files_in_batches_and_each_file_once(plan: Plan, monkeyp
     move(plan, InProcessTasks())
     store = open_store(plan.target)
     files = [entry.uri for entry in store.list(plan.target)]
-    delete, batches = store.delete, list[list[str]]()
-
-    def noted(uris: Iterable[str]) -> None:
-        batches.append([*uris])
-        delete(batches[-1])
-
-    monkeypatch.setattr(store, "delete", noted)
+    batches = deletions(plan, monkeypatch)
     discard(plan.target)
     of_files = [batch for batch in batches if {*batch} & {*files}]
     assert of_files == [files[at : at + 2] for at in range(0, len(files), 2)]

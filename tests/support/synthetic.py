@@ -19,7 +19,7 @@ from support.snapshot_bytes import keyed_header, keyed_state
 GROUP_SIZE = 10
 """Bytes of every key group and of every element."""
 
-RAW_TAG, CANONICAL_TAG, HEAP_TAG = 12, 7, 12
+RAW_TAG, CANONICAL_TAG = 12, 7
 
 
 def header_of(*names: str) -> KeyedHeader:

@@ -12,12 +12,12 @@ from rescale.report.pages.planned import plan_document
 from support.snapshots import directory, opened
 
 
-def markdown(name: str, parallelism: str, *maximum: str, form: Format = Format.KEEP) -> str:
+def markdown(*maximum: str) -> str:
     request = make_request(
-        directory(name), "/target", [parallelism], max_parallelism=list(maximum), format=form, uids=()
+        directory("1.20-rocksdb-native"), "/target", ["3"], max_parallelism=maximum, format=Format.CANONICAL
     )
-    plan = make_plan(opened(name), request)
-    return plan_markdown(plan_document(plan, opened(name)))
+    snapshot = opened("1.20-rocksdb-native")
+    return plan_markdown(plan_document(make_plan(snapshot, request), snapshot))
 
 
 def test_markdown_has_totals_largest_operators_and_all_warnings() -> None:
@@ -37,14 +37,14 @@ def test_markdown_has_totals_largest_operators_and_all_warnings() -> None:
 
 
 def test_markdown_says_what_a_rescale_by_flink_would_cost() -> None:
-    text = markdown("1.20-rocksdb-native", "3", form=Format.CANONICAL)
+    text = markdown()
     assert "| 2 → 3 (as asked)" in text
     assert "2 → 3 costs Flink more than 2 → 4" in text
     assert "Flink's own rescale, without this run" in text
 
 
 def test_markdown_says_that_flink_refuses_another_max_parallelism() -> None:
-    text = markdown("1.20-rocksdb-native", "3", "8", form=Format.CANONICAL)
+    text = markdown("8")
     assert "Flink itself cannot do this" in text
     assert "as asked" not in text
     assert "Flink's own rescale" not in text
